@@ -71,6 +71,8 @@ class LocalLauncher:
         self._started: list[LocalProcess] = []
         self._tag = f"{TAG_VARIABLE}={run_id}".encode()
         self._drain = LogDrain()
+        # Pid -> start ticks of everything of this run that was ever found, for what it leaves when it dies.
+        self._found: dict[int, int] = {}
         self._was_subreaper = _subreaper()
         _set_subreaper(True)
 
@@ -106,10 +108,15 @@ class LocalLauncher:
 
     def tagged(self) -> tuple[int, ...]:
         """The pids of all living processes of this run."""
-        return tuple(pid for pid in _pids() if self._is_ours(pid))
+        pids = tuple(pid for pid in _pids() if self._is_ours(pid))
+        for pid in pids:
+            if pid not in self._found and (stat := read_stat(pid)) is not None:
+                self._found[pid] = stat.started_ticks
+        return pids
 
     def stop_all(self, grace_s: float) -> None:
         """TERM what was started, and after `grace_s` KILL all that carries the run's tag. Never raises."""
+        self.tagged()
         for process in reversed(self._started):
             process.terminate()
         self._wait_until_gone(grace_s)
@@ -119,7 +126,8 @@ class LocalLauncher:
             for pid in pids:
                 self._kill(pid)
             self._wait_until_gone(_LOOK_EVERY_S * 5)
-        self._reap()
+        while self._reap() and self._clock.now_s() < deadline_s:
+            self._clock.sleep(_LOOK_EVERY_S)
 
     def leftovers(self) -> tuple[str, ...]:
         """Describe every living process that still carries the run's tag."""
@@ -171,19 +179,23 @@ class LocalLauncher:
                 return
             self._clock.sleep(_LOOK_EVERY_S)
 
-    def _reap(self) -> None:
-        """Wait for our dead: those we started, and orphans of their sessions that became ours."""
-        sessions = {process.pid for process in self._started}
+    def _reap(self) -> bool:
+        """Wait for our dead: those we started, and orphans that became ours. True while one of ours is still dying."""
         for process in self._started:
             process.status()
-        me = os.getpid()
+        me, own = os.getpid(), {process.pid for process in self._started}
+        dying = False
         for pid in _pids():
-            if pid in sessions:
-                continue
             stat = read_stat(pid)
-            if stat is not None and stat.parent == me and stat.state == "Z" and stat.session in sessions:
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(pid, os.WNOHANG)
+            if pid in own or stat is None or stat.parent != me:
+                continue
+            if self._found.get(pid) != stat.started_ticks and stat.session not in own:
+                continue
+            try:
+                dying = os.waitpid(pid, os.WNOHANG) == (0, 0) or dying
+            except ChildProcessError:
+                continue
+        return dying
 
 
 def _pids() -> list[int]:

@@ -67,6 +67,7 @@ class Collector:
         self._by_pidfd: dict[int, _Source] = {}
         self._dead: list[tuple[_Source, float]] = []
         self._stopping = False
+        self.failed = False
         self._bell = _bind(bell_path)
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll = select.epoll()
@@ -120,8 +121,11 @@ class Collector:
             self._read_all()
             self._note_deaths(self._epoll.poll(0), self._clock.now_s())
             self._report_deaths()
-        except OSError as error:
-            self.add(ObserverLost(self._clock.now_s(), f"the collector stopped: {error}"))
+        except Exception as error:  # noqa: BLE001
+            # Whatever ends this thread, the drill must learn that nobody watches any more, and say so in its verdict.
+            with self._lock:
+                self._seen.append(ObserverLost(self._clock.now_s(), f"the collector stopped: {error!r}"))
+            self.failed = True
         finally:
             self._close()
 
