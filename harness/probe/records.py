@@ -31,10 +31,10 @@ class RecordWriter:
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._size = 0
-        self._map: mmap.mmap | None = None
         self._end = HEADER_BYTES
-        self._grow(CHUNK_BYTES)
-        assert self._map is not None
+        self._map = self._reserve(CHUNK_BYTES)
+        # One aligned 8-byte store through a typed view: struct.pack_into can show a reader a torn word.
+        self._counter = memoryview(self._map)[8:16].cast("q")
         self._map[0:8] = MAGIC
         self._publish()
 
@@ -44,27 +44,26 @@ class RecordWriter:
         end = self._end + len(line)
         if end > self._size:
             self._grow(max(CHUNK_BYTES, len(line)))
-        assert self._map is not None
         self._map[self._end : end] = line
         self._end = end
         self._publish()
 
     def close(self) -> None:
         """Unmap and close. What was appended stays in the file."""
-        if self._map is not None:
-            self._counter.release()
-            self._map.close()
-            self._map = None
+        self._counter.release()
+        self._map.close()
         os.close(self._fd)
 
-    def _grow(self, more_bytes: int) -> None:
+    def _reserve(self, more_bytes: int) -> mmap.mmap:
         os.posix_fallocate(self._fd, self._size, more_bytes)
-        if self._map is not None:
-            self._counter.release()
-            self._map.close()
         self._size += more_bytes
-        self._map = mmap.mmap(self._fd, self._size)
-        # One aligned 8-byte store through a typed view: struct.pack_into can show a reader a torn word.
+        return mmap.mmap(self._fd, self._size)
+
+    def _grow(self, more_bytes: int) -> None:
+        bigger = self._reserve(more_bytes)
+        self._counter.release()
+        self._map.close()
+        self._map = bigger
         self._counter = memoryview(self._map)[8:16].cast("q")
 
     def _publish(self) -> None:

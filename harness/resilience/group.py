@@ -1,0 +1,241 @@
+"""One generation's process group: built through the controller, abandoned by the rule, never trusted to free itself.
+
+The rule (measured with torch 2.13 and gloo, where `abort` and `shutdown` unblock nothing): shut down the old group's *connected*
+sockets, which frees every waiter within milliseconds; let every old work complete, with an error; only then touch its tensors.
+Abandoning a group without this lets a collective that a stopped peer finishes later overwrite restored parameters.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Protocol
+
+import torch
+import torch.distributed as dist
+
+from harness.resilience.address import own_host
+from harness.resilience.stethoscope import Stethoscope
+
+LONG_TIMEOUT = timedelta(days=1)
+
+
+class Regroup(BaseException):
+    """The generation is over; training code must unwind to `Session.train`, which goes on in the next one.
+
+    A BaseException, as asyncio's cancellation is, so that a broad `except Exception` in a step cannot swallow it.
+    """
+
+
+class Collectives(Protocol):
+    """What training needs of a group. Tensors are contiguous and of one dtype."""
+
+    def reduce_scatter(self, output: torch.Tensor, source: torch.Tensor) -> None:
+        """Sum `source` (world * n,) over ranks; leave part `rank` in `output` (n,)."""
+
+    def all_gather(self, output: torch.Tensor, source: torch.Tensor) -> None:
+        """Leave every rank's `source` (n,) in `output` (world * n,)."""
+
+    def all_reduce(self, tensor: torch.Tensor) -> None:
+        """Sum over ranks, in place."""
+
+
+class Rendezvous(dist.Store):  # type: ignore[name-defined,misc]
+    """The store through which gloo learns its peers' addresses, fed by the controller; it lives outside every rank's life.
+
+    gloo publishes one value a rank and reads everybody's. Values of one generation only: a late member of an older one has no way in.
+    """
+
+    def __init__(self, rank: int, publish: Callable[[bytes], None]) -> None:
+        super().__init__()
+        self._rank = rank
+        self._publish = publish
+        self._values: dict[str, bytes] = {}
+        self._changed = threading.Condition()
+        self._abandoned = False
+        self.own_value = b""
+
+    def fill(self, values: dict[int, bytes]) -> None:
+        """All ranks' values have arrived (called by the control thread)."""
+        with self._changed:
+            self._values = {str(rank): value for rank, value in values.items()}
+            self._changed.notify_all()
+
+    def abandon(self) -> None:
+        """Free whoever waits for a value; it gets an error."""
+        with self._changed:
+            self._abandoned = True
+            self._changed.notify_all()
+
+    def peer_values(self) -> list[bytes]:
+        """What the other ranks published."""
+        return [value for rank, value in self._values.items() if rank != str(self._rank)]
+
+    # What torch calls. Keys end in the rank.
+
+    def set(self, key: str, value: bytes | str) -> None:
+        """Publish this rank's value."""
+        self.own_value = value.encode() if isinstance(value, str) else bytes(value)
+        self._publish(self.own_value)
+
+    def get(self, key: str) -> bytes:
+        """Wait for a rank's value."""
+        rank = key.rpartition("/")[2]
+        with self._changed:
+            while rank not in self._values:
+                if self._abandoned:
+                    raise RuntimeError("the generation was given up while its group was being built")
+                self._changed.wait()
+            return self._values[rank]
+
+    def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
+        """Wait for several values."""
+        for key in keys:
+            self.get(key)
+
+    def check(self, keys: list[str]) -> bool:
+        """Are all these values there?"""
+        return all(key.rpartition("/")[2] in self._values for key in keys)
+
+
+class Group:
+    """A gloo group of one generation. Methods belong to the training thread, except `abandon`, which any thread may call."""
+
+    def __init__(self, *, rank: int, world: int, generation: int, rendezvous: Rendezvous, stethoscope: Stethoscope) -> None:
+        self.rank = rank
+        self.world = world
+        self.generation = generation
+        self.collectives_done = 0
+        self._rendezvous = rendezvous
+        self._stethoscope = stethoscope
+        self._abandoned = threading.Event()
+        self._pg: Any = None
+
+    def connect(self, timeout_s: float) -> None:
+        """Build the group. Raises Regroup when the generation is given up, or a peer does not come, meanwhile."""
+        options = dist.ProcessGroupGloo._Options()  # type: ignore[attr-defined]
+        options._timeout = timedelta(seconds=timeout_s)
+        options._devices = [dist.ProcessGroupGloo.create_device(hostname=own_host())]
+        try:
+            self._pg = dist.ProcessGroupGloo(self._rendezvous, self.rank, self.world, options)
+        except RuntimeError as error:
+            raise Regroup(f"generation {self.generation} could not connect: {error}") from error
+        if self._abandoned.is_set():
+            shut_down(owned_sockets(self._rendezvous))
+            raise Regroup(f"generation {self.generation} was given up while it connected")
+        # How long a collective may take is decided by detection, not by the transport.
+        self._pg._set_default_timeout(LONG_TIMEOUT)
+
+    def reduce_scatter(self, output: torch.Tensor, source: torch.Tensor) -> None:
+        """See Collectives."""
+        self._run("reduce_scatter", lambda: self._pg._reduce_scatter_base(output, source))
+
+    def all_gather(self, output: torch.Tensor, source: torch.Tensor) -> None:
+        """See Collectives."""
+        self._run("all_gather", lambda: self._pg._allgather_base(output, source))
+
+    def all_reduce(self, tensor: torch.Tensor) -> None:
+        """See Collectives."""
+        self._run("all_reduce", lambda: self._pg.allreduce([tensor]))
+
+    def barrier(self) -> None:
+        """Wait until every rank is here. Not counted as one of the step's own collectives."""
+        self.all_reduce(torch.zeros(1))
+
+    def _run(self, name: str, start: Callable[[], Any]) -> None:
+        if self._abandoned.is_set():
+            raise Regroup(f"generation {self.generation} was given up")
+        began_ns = time.monotonic_ns()
+        self._stethoscope.enter_collective()
+        try:
+            # wait() returns, or raises, only once the work is complete: after it, nothing of the old group touches the tensors.
+            start().wait()
+        except RuntimeError as error:
+            self.abandon()
+            raise Regroup(f"{name} of generation {self.generation} broke: {error}") from error
+        finally:
+            self._stethoscope.leave_collective(time.monotonic_ns() - began_ns)
+        self.collectives_done += 1
+
+    def abandon(self) -> None:
+        """Give the generation up: free a training thread that is stuck in it, and the peers that wait for us."""
+        self._abandoned.set()
+        self._rendezvous.abandon()
+        shut_down(owned_sockets(self._rendezvous))
+
+    def close(self) -> None:
+        """Drop the group after its last work. Training thread only."""
+        self.abandon()
+        self._pg = None
+
+
+class Rehearsal:
+    """A world of one that costs nothing: warms up a spare's step without peers. Results are thrown away by the caller."""
+
+    def __init__(self, world: int) -> None:
+        self.world = world
+
+    def reduce_scatter(self, output: torch.Tensor, source: torch.Tensor) -> None:
+        """As if every rank had sent the same."""
+        output.copy_(source[: output.numel()])
+
+    def all_gather(self, output: torch.Tensor, source: torch.Tensor) -> None:
+        """Only the own part changes."""
+        output[: source.numel()].copy_(source)
+
+    def all_reduce(self, tensor: torch.Tensor) -> None:
+        """Nothing to add."""
+
+
+def owned_sockets(rendezvous: Rendezvous) -> list[socket.socket]:
+    """Duplicates of this process' connected sockets whose peer (or own) address this group published.
+
+    Never a listening one: shutting that down terminates the process. Never another thread's: their addresses were not published.
+    """
+    own, peers = rendezvous.own_value, rendezvous.peer_values()
+    found: list[socket.socket] = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            duplicate = socket.socket(fileno=os.dup(int(name)))
+        except OSError:
+            continue
+        if _belongs(duplicate, own, peers):
+            found.append(duplicate)
+        else:
+            duplicate.close()
+    return found
+
+
+def _belongs(connection: socket.socket, own: bytes, peers: list[bytes]) -> bool:
+    if connection.family not in (socket.AF_INET, socket.AF_INET6):
+        return False
+    try:
+        here, there = packed(connection.getsockname()), packed(connection.getpeername())
+    except OSError:
+        return False
+    return here in own or any(there in value for value in peers)
+
+
+def packed(address: tuple[Any, ...]) -> bytes:
+    """A socket address as the kernel's structure begins in memory, which is how gloo publishes it."""
+    if len(address) == 2:
+        return struct.pack("=H", socket.AF_INET) + struct.pack("!H", address[1]) + socket.inet_pton(socket.AF_INET, address[0])
+    return (
+        struct.pack("=H", socket.AF_INET6)
+        + struct.pack("!HI", address[1], address[2])
+        + socket.inet_pton(socket.AF_INET6, address[0])
+    )
+
+
+def shut_down(connections: list[socket.socket]) -> None:
+    """Shut connections down for both directions and close our duplicates."""
+    for connection in connections:
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+        connection.close()
