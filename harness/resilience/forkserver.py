@@ -26,7 +26,7 @@ def unsound_because() -> str | None:
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
         return f"the process has {threads} threads; set one torch thread before the first operation and start none"
-    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
         return "CUDA is in use"
     return None
 

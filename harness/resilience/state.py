@@ -70,7 +70,7 @@ class State:
 def random_streams() -> dict[str, Any]:
     """States of every random generator that training may draw from."""
     streams: dict[str, Any] = {"python": random.getstate(), "numpy": np.random.get_state(), "torch": torch.get_rng_state()}
-    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
         streams["cuda"] = torch.cuda.get_rng_state()
     return streams
 
