@@ -1,0 +1,49 @@
+"""report.html: one file that needs no other, readable without scripts, in light and dark and on paper."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from harness.report import formats
+from harness.report.model import Report
+from harness.report.views import view
+
+
+def render(report: Report) -> str:
+    """Return the page. All text is escaped, and controls and direction marks in it are shown as escapes."""
+    css = Markup(_environment().loader_source("report.css"))
+    return _environment().get_template("report.html.j2").render(report=report, view=view(report), css=css)
+
+
+class _Environment(Environment):
+    def loader_source(self, name: str) -> str:
+        """Return a package file as it is."""
+        assert self.loader is not None
+        return self.loader.get_source(self, name)[0]
+
+
+@cache
+def _environment() -> _Environment:
+    environment = _Environment(
+        loader=PackageLoader("harness.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_harmless,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["line"] = formats.line
+    return environment
+
+
+def _harmless(value: Any) -> Any:
+    # Every expression of every template passes here; what is Markup already was made by a template.
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return formats.visible(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return value
