@@ -25,8 +25,9 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
     # Imported here, because reapers load this module and must start fast.
     from difflib import get_close_matches
 
-    found = get_close_matches(word.lower(), sorted(words), n=1, cutoff=0.5)
-    return found[0] if found else None
+    by_folded = {candidate.lower(): candidate for candidate in sorted(words)}
+    found = get_close_matches(word.lower(), by_folded, n=1, cutoff=0.5)
+    return by_folded[found[0]] if found else None
 
 
 class ChaosError(Exception):

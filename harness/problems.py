@@ -16,6 +16,8 @@ from harness.words import nearest, one_of
 
 MOST_LINES = 3
 _LONGEST_VALUE = 60
+# The lists of a scenario that are read here hold words; faults are read by chaos.
+_LIST_ITEM = "a word of lower-case letters and digits, joined by '-'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,12 @@ def from_validation(error: ValidationError, model: type[BaseModel], document: Do
     for detail in error.errors(include_url=False, include_context=True):
         place = _known_place(tuple(detail["loc"]), detail["type"], document)
         found.setdefault(place, _problem(place, dict(detail), model))
-    return list(found.values())
+    # A list that is too short because its item is wrong is one mistake, not two.
+    return [problem for place, problem in found.items() if not any(_within(other, place) for other in found)]
+
+
+def _within(inner: FieldPath, outer: FieldPath) -> bool:
+    return len(inner) > len(outer) > 0 and inner[: len(outer)] == outer
 
 
 def _known_place(location: FieldPath, kind: str, document: Document) -> FieldPath:
@@ -85,7 +92,8 @@ def _problem(place: FieldPath, detail: dict[str, Any], model: type[BaseModel]) -
     if kind == "extra_forbidden":
         word, valid = str(place[-1]), keys_of(model, place[:-1])
         return Problem(place, f"unknown key; expected {one_of(valid)}", nearest(word, valid))
-    expectation = _description(model, place) or str(detail["msg"])
+    in_list = bool(place) and isinstance(place[-1], int)
+    expectation = _LIST_ITEM if in_list else _description(model, place) or str(detail["msg"])
     if kind == "missing":
         return Problem(place, f"is missing; expected {expectation}")
     valid = _literals(model, place)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.judge.measure import FIGURES
+from harness.judge.figures import FIGURES
 from harness.problems import Problem, shown
 from harness.strict_yaml import FieldPath
 from harness.words import nearest, one_of
@@ -139,7 +139,7 @@ def _contradictions(text: Mapping[str, Any], place: FieldPath) -> Iterator[Probl
 
 
 def _smaller_is_better(name: str) -> bool:
-    return name == WEIGHTS or str(FIGURES[name].direction) in ("max", "lower", "down", "smaller")
+    return name == WEIGHTS or FIGURES[name].direction == "lower"
 
 
 def json_schema() -> dict[str, Any]:

@@ -151,6 +151,7 @@ class _Builder:
 
     def take(self, event: yaml.Event) -> None:
         """Take the next event. Raises ScenarioError on what this reading refuses."""
+        assert event.start_mark is not None  # PyYAML's parser marks every event.
         line = event.start_mark.line + 1
         if isinstance(event, yaml.DocumentStartEvent):
             self.documents += 1
