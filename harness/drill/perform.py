@@ -1,0 +1,76 @@
+"""One drill: the reference run where one is needed, the run with faults, and the judgement over what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from typing import NamedTuple
+
+from harness.drill import reference as references
+from harness.drill.execute import Order, Record, Tools, execute
+from harness.drill.request import plan_of, program_of, request_of
+from harness.judge.plan import Plan, Reference
+from harness.judge.verdict import Judgement, judge
+from harness.observe.timeline import Timeline
+from harness.scenario import Scenario
+from harness.stacks.base import Stack
+
+# Figures that mean nothing without an unfaulted run beside them.
+_NEED_REFERENCE = ("weights_equal", "samples_skipped", "samples_repeated")
+
+
+class Drill(NamedTuple):
+    """What one drill yielded. `interrupted` names the signal that ended it early; `dump` and `logs` are for readers."""
+
+    timeline: Timeline
+    judgement: Judgement
+    plan: Plan
+    reference: Reference | None
+    logs: Mapping[str, bytes]
+    dump: str
+    interrupted: str | None
+
+
+def run_drill(scenario: Scenario, seed: int, *, stack: Stack, tools: Tools, number: int = 1, of: int = 1) -> Drill:
+    """Run and judge repeat `number` of `of`. Raises UsageError before anything starts, HarnessError after cleaning up.
+
+    Every repeat trains with the same seed, so that one reference serves all; which of several possible targets is hit
+    is drawn anew.
+    """
+    plan = plan_of(scenario, stack)
+    program_of(scenario, stack)
+    key = references.key_of(scenario, stack, seed)
+    reference = references.read(key)
+    if reference is None and _needs_reference(plan):
+        record = execute(_order(scenario, seed, stack, f"reference run of {scenario.scenario}", None), tools)
+        if record.end.reason != "finished" or record.interrupted or record.dirty:
+            # Without a sound unfaulted run there is nothing to compare with, and the faulted one would say nothing.
+            return _judged(record, plan, None)
+        reference = references.reference_of(record.timeline, plan.world, plan.steps)
+        if reference is not None:
+            references.write(key, reference)
+    repeat = f" {number}/{of}" if of > 1 else ""
+    record = execute(_order(scenario, seed, stack, f"{scenario.scenario}{repeat}", number), tools)
+    return _judged(record, plan, reference)
+
+
+def _needs_reference(plan: Plan) -> bool:
+    return plan.weights_equal or any(limit.slo in _NEED_REFERENCE for limit in plan.limits)
+
+
+def _order(scenario: Scenario, seed: int, stack: Stack, what: str, number: int | None) -> Order:
+    """Return the run to make; `number` None is the one without faults."""
+    return Order(
+        what=what,
+        stack=stack,
+        request_in=lambda workspace: request_of(scenario, stack, seed, workspace.root),
+        faults=() if number is None else scenario.faults,
+        seed=seed,
+        random=Random(f"{seed} {number}"),
+        horizon_s=scenario.horizon_s,
+    )
+
+
+def _judged(record: Record, plan: Plan, reference: Reference | None) -> Drill:
+    judgement = judge(record.timeline, plan, reference, record.dirty)
+    return Drill(record.timeline, judgement, plan, reference, record.logs, record.dump, record.interrupted)
