@@ -79,6 +79,7 @@ class _Held:
     injector: Checked
     host: Host
     receipt: Receipt
+    hit: tuple[RosterMember, ...]
     at_s: float = field(default=0.0)
     applied: bool = field(default=False)
     proven: bool = field(default=False)
@@ -159,10 +160,15 @@ class Conductor:
             self._no_effect(fault, str(error))
             self._schedule.ended(fault)
             return None
-        held = _Held(fault, injector, host, receipt)
+        held = _Held(fault, injector, host, receipt, self._known(receipt.hit))
         self._ledger.arm(fault.id, receipt.undo, fault.lease_s)
         self._held[fault.id] = held
         return held
+
+    def _known(self, hit: tuple[RosterMember, ...]) -> tuple[RosterMember, ...]:
+        """Return the processes with the ranks that they hold, which a host does not know of descendants."""
+        known = {(member.pid, member.started_ticks): member for member in self._roster().members}
+        return tuple(known.get((member.pid, member.started_ticks), member) for member in hit)
 
     def _apply(self, held: _Held) -> None:
         fault = held.fault
@@ -183,7 +189,7 @@ class Conductor:
             self._begin_heal(held, "could not be applied")
             return
         held.applied = True
-        self._emit(Injected(fault, held.at_s, held.receipt.targets, held.receipt.hit))
+        self._emit(Injected(fault, held.at_s, held.receipt.targets, held.hit))
         self._schedule.injected(fault, held.at_s)
         self._unproven.append(held)
 

@@ -147,13 +147,6 @@ def parse_fault(index: int, mapping: Mapping[str, object]) -> Fault:
     )
 
 
-def parse_faults(items: Sequence[Mapping[str, object]]) -> tuple[Fault, ...]:
-    """Read all faults of a scenario, in file order, and what they say of each other. Raises an InputError."""
-    faults = tuple(parse_fault(index, item) for index, item in enumerate(items))
-    check_chains(faults)
-    return faults
-
-
 def check_chains(faults: Sequence[Fault]) -> None:
     """Refuse a trigger on a fault that does not exist, or that waits for itself. Raises FaultError."""
     waits_for = {}

@@ -204,7 +204,7 @@ class Ledger:
         self._append({"is": "reaper", "slot": slot, "pid": pid, "started_ticks": started_ticks})
 
     def renew(self, lease_s: float) -> None:
-        """Say that the owner lives: renewed entries last `lease_s` from now. Raises LeaseLostError if they are undone."""
+        """Say that the owner lives: renewed entries last `lease_s` from now. Raises LeaseLostError."""
         with self.locked():
             self.check_held()
             # Not fsynced: after a crash of the machine the boot is another one, and no lease of ours counts.
@@ -213,8 +213,8 @@ class Ledger:
     def check_held(self) -> None:
         """Raise LeaseLostError if somebody else has undone the run."""
         run = self.refresh().entries.get(RUN_ENTRY)
-        if self.state.closed or (run is not None and run.healed_by):
-            by = "closed" if run is None else f"undone by {run.healed_by}"
+        if self.state.closed or self.gone() or (run is not None and run.healed_by):
+            by = f"undone by {run.healed_by}" if run is not None and run.healed_by else "closed by somebody else"
             raise LeaseLostError(
                 f"run {self.run_id} was {by}: its tester was not heard of for longer than its lease "
                 "(was it stopped, or the machine asleep or overloaded?); run the drill again"

@@ -32,6 +32,10 @@ class HealReport:
         """Whether nothing is left of that run."""
         return not self.failed
 
+    def __str__(self) -> str:
+        said = f"run {self.run_id}: undone: {', '.join(self.healed) or 'nothing was left'}"
+        return said if self.clean else f"{said}; not undone: {'; '.join(self.failed)} ({self.path})"
+
 
 def heal_left_overs(state_dir: str, clock: Clock) -> list[HealReport]:
     """Undo what the ledgers of dead testers say; one report a ledger.
@@ -99,7 +103,7 @@ def _at_work(owner: Owner) -> bool:
 
 
 def heal_ledger(ledger: Ledger, clock: Clock, by: str) -> HealReport:
-    """Undo everything that a ledger still holds, the last armed first; remove it if all is undone. Raises LedgerError."""
+    """Undo everything that a ledger still holds, the last armed first; then remove it. Raises LedgerError."""
     healed: list[str] = []
     failed: list[str] = []
     _wait_for_lock(ledger, clock)

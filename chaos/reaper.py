@@ -51,7 +51,7 @@ class Reaper:
         self._owner = ledger.owner
         self._poller = select.poll()
         self._owner_fd = self._watch(self._owner.pid, self._owner.started_ticks)
-        self._owner_dead_since_s: float | None = None
+        self._owner_dead_since_s = None if self._owner_fd is not None else clock.boottime_s()
         self._partner: tuple[int, int] | None = None
         self._partner_fd: int | None = None
         self._due_since_s: float | None = None
@@ -61,12 +61,12 @@ class Reaper:
     def run(self) -> None:
         """Guard until nothing is left to guard."""
         while not self._ledger.gone() and not self._ledger.refresh().closed:
-            self._see_owner()
             self._heal()
             if self._ledger.gone() or self._given_up():
                 return
             self._guard_partner()
-            self._poller.poll(self._pause_ms())
+            for pidfd, _ in self._poller.poll(self._pause_ms()):
+                self._see_end(pidfd)
 
     def _watch(self, pid: int, started_ticks: int) -> int | None:
         """Return a pidfd that ends the pause when that process ends; None if it has ended."""
@@ -80,20 +80,22 @@ class Reaper:
         self._poller.register(pidfd, select.POLLIN)
         return pidfd
 
-    def _unwatch(self, pidfd: int | None) -> None:
-        if pidfd is not None:
-            self._poller.unregister(pidfd)
-            os.close(pidfd)
-
-    def _see_owner(self) -> None:
-        if self._owner_fd is not None and processes.ended(self._owner_fd):
-            self._unwatch(self._owner_fd)
+    def _see_end(self, pidfd: int) -> None:
+        """Take note that the owner or the partner has ended."""
+        self._poller.unregister(pidfd)
+        os.close(pidfd)
+        if pidfd == self._owner_fd:
             self._owner_fd = None
-        if self._owner_fd is None and self._owner_dead_since_s is None:
             self._owner_dead_since_s = self._clock.boottime_s()
+        else:
+            self._partner_fd = None
+            if self._partner is not None:
+                # It may be a child of this process, or of init.
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(self._partner[0], os.WNOHANG)
 
     def _due(self) -> tuple[Entry, ...]:
-        state = self._ledger.refresh()
+        state = self._ledger.state
         if self._owner_dead_since_s is not None:
             return state.open_entries()
         return state.due_entries(self._clock.boottime_s() - HEAD_START_S)
@@ -139,11 +141,7 @@ class Reaper:
 
     def _guard_partner(self) -> None:
         slot = SLOTS[1 - self._slot]
-        named = self._ledger.refresh().reapers.get(slot)
-        if self._partner_fd is not None and processes.ended(self._partner_fd):
-            self._unwatch(self._partner_fd)
-            self._partner_fd = None
-            self._collect()
+        named = self._ledger.state.reapers.get(slot)
         if self._partner_fd is None and named is not None and named != self._partner:
             self._partner, self._partner_fd = named, self._watch(*named)
         # One that dies as soon as it is born must not make a fork bomb of its partner.
@@ -157,12 +155,6 @@ class Reaper:
         if ticks is not None:
             # Known by its own record too, once it runs; until then this keeps a second one from being forked.
             self._partner, self._partner_fd = (pid, ticks), self._watch(pid, ticks)
-
-    def _collect(self) -> None:
-        # The partner may be a child of this process or of init.
-        if self._partner is not None:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(self._partner[0], os.WNOHANG)
 
     def _pause_ms(self) -> int:
         if self._due_since_s is not None:
