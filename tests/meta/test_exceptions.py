@@ -10,7 +10,7 @@ from tests.meta.sources import ROOT, Source, python_sources, sources
 
 # Put together from parts, so that this file does not break its own rules.
 SUPPRESSION = re.compile("#" + r"\s*(noqa: [A-Z0-9, ]+|type: ignore\[[\w, -]+\]|pragma: no cover)(.*)")
-ANY_SUPPRESSION = re.compile("#" + r"\s*(noqa|type:\s*ignore|pragma|fmt:\s*(off|skip)|ruff:)")
+ANY_SUPPRESSION = re.compile("#" + r"\s*(noqa|type:\s*ignore|pragma|ruff:)")
 SKIPS = frozenset({"skip", "skipif", "importorskip", "xfail", "SkipTest", "skipTest"})
 
 

@@ -12,6 +12,9 @@ from tests.meta.sources import ROOT, imports, sources
 # What a CUDA build of torch brings is pinned by that build; pip comes with the interpreter.
 NOT_PINNED = re.compile(r"pip|rankdrill|triton|nvidia-.*|cuda-.*")
 
+# What a dependency brings along and documents as the way to use it.
+COMES_WITH = {"markupsafe": "jinja2"}
+
 
 def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
@@ -57,19 +60,39 @@ def test_every_dependency_is_documented() -> None:
     assert sorted(documented_users()) == sorted(declared())
 
 
-def test_every_dependency_is_used_where_the_document_says() -> None:
-    users = documented_users()
+def imported() -> list[tuple[str, str, str]]:
+    """Return (distribution, file, complaint) for every import of something that must be installed."""
     owners = packages_distributions()
-    wrong = []
-    for source in sources("chaos/", "harness/", "scenarios/"):
+    beside = {source.name.split("/")[-1].removesuffix(".py") for source in sources("scenarios/workloads/")}
+    found = []
+    for source in sources("chaos/", "ci/", "harness/", "scenarios/"):
         for statement, module in imports(source):
             top = module.split(".")[0]
-            if top in sys.stdlib_module_names or top in {"chaos", "harness", "scenarios", ""}:
+            if top in sys.stdlib_module_names or top in {"chaos", "harness", "scenarios", *beside}:
                 continue
-            names = [canonical(name) for name in owners.get(top, [top])]
-            if not any(source.name.startswith(users.get(name, ())) for name in names):
-                wrong.append(source.at(statement, f"{top}: docs/architecture.md gives it no place here"))
-    assert not wrong, "\n".join(wrong)
+            for name in owners.get(top, [top]):
+                owner = canonical(name)
+                found.append((COMES_WITH.get(owner, owner), source.name, source.at(statement, f"imports {module}")))
+    return found
+
+
+def test_every_dependency_is_used_where_the_document_says() -> None:
+    users = documented_users()
+    wrong = [said for owner, name, said in imported() if not name.startswith(users.get(owner, ()))]
+    assert not wrong, "\n".join(wrong) + "\nsay so in docs/architecture.md, or keep the import in its place"
+
+
+def test_every_documented_user_uses_it() -> None:
+    """A dependency that nobody imports is removed; a tool of ci/ or of tests/ is named as such."""
+    found = imported()
+    idle = [
+        f"{owner}: {place}"
+        for owner, places in documented_users().items()
+        for place in places
+        if not place.startswith(("ci/", "tests/"))
+        and not any(used == owner and name.startswith(place) for used, name, _ in found)
+    ]
+    assert not idle, idle
 
 
 def test_every_documented_user_exists() -> None:
