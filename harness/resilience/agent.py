@@ -1,6 +1,6 @@
 """One a node: starts members, waits for their ends on pidfds, holds the node's snapshot memory, relays orders.
 
-    python -m harness.resilience.agent --controller HOST:PORT --node n0 --members 2 -- PROGRAM [ARGUMENT …]
+    python -m harness.resilience.agent --controller HOST:PORT --node n0 --members 2 --world 4 -- PROGRAM [ARGUMENT …]
 
 It decides nothing: what it sees goes to the controller as events, what the controller decides comes back as commands.
 """
@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import contextlib
 import ctypes
+import faulthandler
 import os
 import signal
 import socket
@@ -66,6 +67,10 @@ class Agent:
         await self.members.end(leave_s=self._limits.leave_s, gently=self._finished)
         link.cancel()
         return 0 if self._finished else 1
+
+    def leave(self) -> None:
+        """End this node's members and leave."""
+        self._ended.set()
 
     # ------------------------------------------------------------------ the controller's side
 
@@ -242,7 +247,7 @@ async def _run(options: argparse.Namespace) -> int:
     )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, agent._ended.set)
+        loop.add_signal_handler(number, agent.leave)
     return await agent.run()
 
 
@@ -252,10 +257,15 @@ def main() -> int:
     parser.add_argument("--controller", required=True)
     parser.add_argument("--node", required=True)
     parser.add_argument("--members", type=int, required=True)
+    parser.add_argument("--world", type=int, required=True)
     parser.add_argument("--limits", choices=sorted(PRESETS), default="production")
     parser.add_argument("program", nargs="+")
     options = parser.parse_args()
+    faulthandler.register(signal.SIGUSR1)
     os.environ.setdefault("RANKDRILL_NODE", options.node)
+    # Members inherit what they must know before they hold a rank.
+    os.environ[messages.WORLD_VARIABLE] = str(options.world)
+    os.environ[messages.CONNECT_VARIABLE] = str(PRESETS[options.limits].form_s)
     become_subreaper()
     return asyncio.run(_run(options))
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import faulthandler
+import signal
 import socket
 import sys
 import time
@@ -182,6 +184,7 @@ def main() -> int:
     parser.add_argument("--address-file", type=Path, required=True)
     options = parser.parse_args()
     limits = PRESETS[options.limits]
+    faulthandler.register(signal.SIGUSR1)
     listener = bind(options.port)
     publish_address(options.address_file, listener)
     machine = Machine(world=options.world, spares=options.spares, limits=limits)

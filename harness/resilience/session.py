@@ -12,7 +12,9 @@
 from __future__ import annotations
 
 import copy
+import faulthandler
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,9 +35,7 @@ from harness.resilience.stethoscope import Stethoscope
 
 __all__ = ["Session", "State", "StepResult"]
 
-WORLD_VARIABLE = "RANKDRILL_WORLD"
 SEED_VARIABLE = "RANKDRILL_SEED"
-CONNECT_VARIABLE = "RANKDRILL_CONNECT_S"
 AS_BUILT_VERSION = 0
 
 
@@ -70,7 +70,9 @@ class Session:
                 "(rankdrill run FILE), whose workload.program names it"
             )
         torch.set_num_threads(1)
-        session = cls(int(os.environ[WORLD_VARIABLE]), int(os.environ.get(SEED_VARIABLE, "0")))
+        # Whoever investigates a run that went wrong may ask every rank for its Python stacks.
+        faulthandler.register(signal.SIGUSR1)
+        session = cls(int(os.environ[messages.WORLD_VARIABLE]), int(os.environ.get(SEED_VARIABLE, "0")))
         seed_random_streams(session.seed, 0)
         return session
 
@@ -141,7 +143,7 @@ class _Training:
         self._link: MemberLink
         self._snapshots: Snapshots
         self._group: Group | None = None
-        self._connect_s = float(os.environ.get(CONNECT_VARIABLE, "30"))
+        self._connect_s = float(os.environ.get(messages.CONNECT_VARIABLE, "30"))
 
     # ------------------------------------------------------------------ before there is a rank
 

@@ -45,6 +45,7 @@ class ReferenceStack:
 
     def _agent(self, request: StackRequest, address: str, node: str, members: int) -> ProcessSpec:
         argv = [sys.executable, "-m", "harness.resilience.agent", "--controller", address]
-        argv += ["--node", node, "--members", str(members), "--limits", request.limits]
+        argv += ["--node", node, "--members", str(members), "--world", str(request.world)]
+        argv += ["--limits", request.limits]
         argv += ["--", str(request.program), *request.arguments]
         return ProcessSpec(f"agent-{node}", node, tuple(argv), role="agent")

@@ -43,10 +43,10 @@ class Sharded:
     def step(self) -> None:
         """One update of the whole world."""
         assert self.master.grad is not None
-        dist.reduce_scatter_tensor(self.master.grad, self.flat_grad)
+        dist.reduce_scatter_single(self.master.grad, self.flat_grad)
         self.master.grad.mul_(1.0 / self.world)
         self.inner.step()
-        dist.all_gather_into_tensor(self.flat, self.master.detach())
+        dist.all_gather_single(self.flat, self.master.detach())
         self.flat_grad.zero_()
 
 
