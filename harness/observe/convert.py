@@ -10,6 +10,7 @@ from harness.observe.observation import (
     MemberId,
     MemberJoined,
     Observation,
+    ObservationCost,
     RankHeld,
     StackStopped,
     StateLoaded,
@@ -94,6 +95,18 @@ def _finished(record: Record, member: MemberId, to_tester_s: Mover, _: float) ->
     return TrainingFinished(to_tester_s(record["at_ns"]), member, rank=int(record["rank"]), step=int(record["step"]))
 
 
+def _cost(record: Record, member: MemberId, to_tester_s: Mover, _: float) -> Observation:
+    return ObservationCost(
+        to_tester_s(record["at_ns"]),
+        member,
+        rank=int(record["rank"]),
+        steps=int(record["steps"]),
+        probe_s=float(record["probe_s"]),
+        stethoscope_s=float(record["stethoscope_s"]),
+        training_s=float(record["training_s"]),
+    )
+
+
 def _raised(record: Record, member: MemberId, to_tester_s: Mover, _: float) -> Observation:
     return WorkloadRaised(
         to_tester_s(record["at_ns"]),
@@ -135,6 +148,7 @@ _MAKERS: Mapping[str, Callable[[Record, MemberId, Mover, float], Observation]] =
     "step": _step,
     "weights": _weights,
     "finished": _finished,
+    "cost": _cost,
     "raised": _raised,
     "claim": _claim,
     "stopped": _stopped,

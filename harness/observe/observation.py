@@ -103,6 +103,19 @@ class TrainingFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class ObservationCost:
+    """What being observed has cost a rank: seconds in probe and stethoscope, against the seconds its steps took."""
+
+    at_s: float
+    member: MemberId
+    rank: int
+    steps: int
+    probe_s: float
+    stethoscope_s: float
+    training_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class WorkloadRaised:
     """The training program itself raised."""
 
@@ -205,6 +218,7 @@ Observation = (
     | StepDone
     | WeightsDigest
     | TrainingFinished
+    | ObservationCost
     | WorkloadRaised
     | ProcessExited
     | Claim

@@ -145,6 +145,20 @@ def finished(step: int, *, rank: int) -> None:
     _probe.write("finished", {"step": step, "rank": rank})
 
 
+def cost(*, rank: int, steps: int, stethoscope_s: float, training_s: float) -> None:
+    """What being observed has cost this process: seconds in the probe (known here) and in the stethoscope, over `steps` steps."""
+    _probe.write(
+        "cost",
+        {
+            "rank": rank,
+            "steps": steps,
+            "probe_s": spent_s(),
+            "stethoscope_s": stethoscope_s,
+            "training_s": training_s,
+        },
+    )
+
+
 def raised(error: BaseException, *, rank: int | None, step: int | None) -> None:
     """The training program itself raised `error`."""
     text = "".join(traceback.format_exception(error))

@@ -282,6 +282,12 @@ class _Training:
                 with session._stethoscope.phase("evaluate"):
                     self._evaluate(number)
         session._stethoscope.enter("finished")
+        probe.cost(
+            rank=assignment.rank,
+            steps=session._stethoscope.steps,
+            stethoscope_s=session._stethoscope.spent_ns / 1e9,
+            training_s=session._stethoscope.stepping_ns / 1e9,
+        )
         probe.finished(self._steps, rank=assignment.rank)
         self._link.send("finished", generation=assignment.generation)
 

@@ -34,7 +34,7 @@ def create_page(name: str) -> int:
 
 
 class Stethoscope:
-    """The rank's side of the page. `spent_ns` is the time spent in here, which must stay under 0.5 % of a step."""
+    """The rank's side of the page. `spent_ns` is the time spent in here, against `stepping_ns` in `steps` whole steps."""
 
     def __init__(self, fd: int | None = None) -> None:
         self._map = mmap.mmap(-1 if fd is None else fd, PAGE_BYTES)
@@ -43,6 +43,8 @@ class Stethoscope:
         self._step_began_ns = 0
         self._cpu_began_ns = 0
         self.spent_ns = 0
+        self.stepping_ns = 0
+        self.steps = 0
         self._spent_before_ns = 0
 
     def hold(self, rank: int, generation: int) -> None:
@@ -107,6 +109,8 @@ class Stethoscope:
             self._words[base + place] = value
             self._words[DIGEST + place] = value
         self._words[STEPS_DONE] += 1
+        self.steps += 1
+        self.stepping_ns += total
         self.spent_ns += time.monotonic_ns() - now_ns
 
 
