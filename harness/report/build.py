@@ -13,6 +13,7 @@ from harness.report import claims, series, summary
 from harness.report.model import (
     About,
     Check,
+    Dead,
     Drawing,
     Environment,
     Fault,
@@ -118,6 +119,7 @@ def _fault(index: int, outcome: FaultOutcome, timeline: Timeline, plan: Plan, ze
         target=outcome.target,
         injected_at_s=_relative(outcome.injected_at_s, zero_s),
         effective_at_s=_relative(outcome.effective_at_s, zero_s),
+        effective_after_s=_relative(outcome.effective_at_s, outcome.injected_at_s or 0.0),
         healed_at_s=_relative(outcome.healed_at_s, zero_s),
         proof=outcome.proof or "",
         ranks=sorted(ranks),
@@ -224,29 +226,30 @@ def _marks(figures: dict[str, bool | int | float | None], faults: Sequence[Fault
 
 def _dead(
     figures: dict[str, bool | int | float | None], faults: Sequence[Fault], steps: Sequence[WorldStep], end_s: float
-) -> list[Span]:
+) -> list[Dead]:
     """Return the stretches from a fault to the next step of the whole world; none for faults that only slow a run down."""
     first_step_s = figures.get("first_step_s")
     injected = sorted(fault.injected_at_s for fault in faults if fault.injected_at_s is not None)
     if first_step_s is None:
         return []
-    spans: list[Span] = []
+    spans: list[Dead] = []
     for number, at_s in enumerate(injected):
         if spans and at_s < spans[-1].to_s:
             continue
-        to_s = at_s + first_step_s if number == 0 else next((step.at_s for step in steps if step.at_s > at_s), end_s)
-        spans.append(Span(from_s=at_s, to_s=series.rounded(min(to_s, end_s))))
+        again_s = next((step.at_s for step in steps if step.at_s > at_s), math.inf)
+        to_s = at_s + first_step_s if number == 0 else again_s
+        spans.append(Dead(from_s=at_s, to_s=series.rounded(min(to_s, end_s)), ends=to_s <= end_s))
     return spans
 
 
-def _zoom(marks: Sequence[Mark], dead: Sequence[Span], steps: Sequence[WorldStep], end_s: float) -> Span | None:
+def _zoom(marks: Sequence[Mark], dead: Sequence[Dead], steps: Sequence[WorldStep], end_s: float) -> Span | None:
     """Return the stretch around the faults: some full-world steps before the first, some after the world steps again."""
     injected = [mark.at_s for mark in marks if mark.kind == "injected"]
     if not injected:
         return None
     before = [step.at_s for step in steps if step.at_s <= injected[0]]
     from_s = before[-STEPS_BEFORE - 1] if len(before) > STEPS_BEFORE else max(0.0, injected[0] - 1.0)
-    anchor_s = max([*injected, *(span.to_s for span in dead)])
+    anchor_s = max([*injected, *(span.to_s for span in dead if span.ends)])
     if not dead:
         anchor_s = max([anchor_s, *(mark.at_s for mark in marks if mark.kind in {"detected", "recovered"})])
     after = [step.at_s for step in steps if step.at_s > anchor_s]

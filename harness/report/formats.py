@@ -72,11 +72,10 @@ def seconds(value_s: float) -> str:
 
 def _three_digits(value: float) -> str:
     size = abs(value)
-    if size < 0.9995:
-        return f"{value:.3f}"
-    if size < 9.995:
-        return f"{value:.2f}"
-    return f"{value:.1f}" if size < 99.95 else f"{value:,.0f}"
+    if size >= 99.95:
+        return f"{value:,.0f}"
+    places = 3 if size < 0.9995 else 2 if size < 9.995 else 1
+    return f"{value:.{places}f}".rstrip("0").rstrip(".")
 
 
 def clock(value_s: float) -> str:
@@ -97,7 +96,7 @@ def figure(name: str, value: Value) -> str:
     if name.startswith("weights"):
         return "yes" if value == 1 else "no" if value == 0 else f"{100 * value:.0f} % equal"
     if is_share(name):
-        return f"{100 * value:.1f} %"
+        return f"{100 * value:.1f}".removesuffix(".0") + " %"
     return f"{value:,}" if isinstance(value, int) or value != int(value) else f"{int(value):,}"
 
 

@@ -76,6 +76,7 @@ class Fault(Part):
     target: RunText = Field(description="who was hit")
     injected_at_s: Number | None = Field(description="just before the injecting call; null: never injected")
     effective_at_s: Number | None = Field(description="when a measurement showed the effect")
+    effective_after_s: Number | None = Field(description="injected → effect shown")
     healed_at_s: Number | None = Field(description="when our undo was verified; null: holds to the end")
     proof: RunText = Field(description="the measurement, or why there is none")
     ranks: list[int] = Field(default=[], description="ranks hit")
@@ -168,6 +169,12 @@ class Span(Part):
     to_s: Number
 
 
+class Dead(Span):
+    """A stretch without a step of the whole world."""
+
+    ends: bool = Field(description="false: no step came any more")
+
+
 class Losses(Part):
     """Loss a step: index 0 is step 1; null where none was recorded."""
 
@@ -187,7 +194,7 @@ class Drawing(Part):
     holds: list[Hold]
     marks: list[Mark]
     claims: list[ClaimSeen]
-    dead: list[Span] = Field(description="no step was completed by the whole world: injected → first step")
+    dead: list[Dead] = Field(description="no step was completed by the whole world: injected → first step")
     zoom: Span | None = Field(description="the stretch around the faults; null: nothing was injected")
     affected: list[int] = Field(description="ranks that faults hit or that changed hands")
     world_steps: list[WorldStep]

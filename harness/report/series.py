@@ -223,4 +223,4 @@ def loss_curves(timeline: Timeline, reference: Sequence[float | None]) -> Losses
 
 def _whole_mean(losses: dict[int, float], world: int) -> float | None:
     # Each rank sees its own samples: a mean over fewer ranks is no point of the same curve.
-    return round(sum(losses.values()) / world, 9) if world and len(losses) == world else None
+    return sum(losses.values()) / world if world and len(losses) == world else None

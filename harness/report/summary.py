@@ -169,4 +169,5 @@ def _story(repeats: Sequence[Repeat], stats: dict[str, Summary]) -> str:
         most = int(lost.max) if math.isfinite(lost.max) else None
         parts.append("no step lost" if most == 0 else "steps lost" if most is None else f"{formats.count(most, 'step')} lost")
     scope = f" (medians of {len(repeats)} repeats)" if len(repeats) > 1 else ""
+    who = f"{who[:1].upper()}{who[1:]}"
     return f"{who}{': ' if parts else ''}{', '.join(parts)}{scope}."

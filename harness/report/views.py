@@ -196,8 +196,8 @@ def tiles(report: Report) -> list[Tile]:
         if stats is None:
             continue
         slo = next((slo for slo in report.slos if slo.slo == name), None)
-        notes = [] if slo is None else [formats.limit(slo)]
-        if stats.n > 1:
+        notes = [] if slo is None else [f"limit {formats.limit(slo)}"]
+        if stats.n > 1 and stats.min != stats.max:
             notes.insert(0, f"{formats.figure(name, stats.min)} – {formats.figure(name, stats.max)}")
         title = f"{formats.title(name)}{' (median)' if stats.n > 1 else ''}"
         result.append(Tile(title, formats.figure(name, stats.p50), " · ".join(notes)))
@@ -317,9 +317,15 @@ def fault_row(fault: Fault) -> FaultRow:
     return FaultRow(
         fault=fault,
         injected=_at(fault.injected_at_s, "not injected"),
-        effective=_at(fault.effective_at_s, "not proven"),
+        effective=_effective(fault),
         healed=_at(fault.healed_at_s, "not healed by us"),
     )
+
+
+def _effective(fault: Fault) -> str:
+    if fault.effective_after_s is None:
+        return "not proven"
+    return f"+{formats.seconds(fault.effective_after_s)}"
 
 
 def _at(value_s: float | None, absent: str) -> str:

@@ -38,6 +38,11 @@ class Row:
         """Return whether there is room for the row's own label."""
         return self.height_px >= 9
 
+    @property
+    def named(self) -> bool:
+        """Return whether the row's name is written: where rows are thin, only ranks that faults touched have room."""
+        return self.labelled or (self.affected and self.rank is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class Standby:

@@ -66,6 +66,7 @@ class Sheet:
     right: float
     top: float
     bottom: float
+    marks_end: float
     name_x: float
     holder_x: float
     tick_y: float

@@ -29,7 +29,7 @@ def whole(drawing: Drawing) -> Sheet:
     many = len(drawing.tracks) > 16
     marks = [mark for mark in drawing.marks if mark.kind in {"injected", "first_step", "recovered", "healed"}]
     sheet = _Sheet(drawing, window, marks, tall_px=5.0 if many else 12.0, low_px=3.0, each_bar=False, zero_s=0.0)
-    return sheet.lay_out("seconds since the start of the drill", drawing.zoom)
+    return sheet.lay_out("time since the start", drawing.zoom)
 
 
 def zoomed(drawing: Drawing) -> Sheet | None:
@@ -83,6 +83,8 @@ class _Sheet:
             right=WIDTH_PX - RIGHT_PX,
             top=self.top,
             bottom=self.bottom,
+            # The strip of generations below holds names that a line must not cross.
+            marks_end=self.rows_end + 4.0,
             name_x=LEFT_PX - 10,
             holder_x=WIDTH_PX - RIGHT_PX + 10,
             tick_y=self.bottom + 16,
@@ -114,13 +116,16 @@ class _Sheet:
         if value_s == 0:
             return "0"
         short = self.window.to_s - self.window.from_s < 5
-        return f"{value_s * 1000:+.0f} ms" if short else f"{value_s:+g} s"
+        text = f"{value_s * 1000:+.0f} ms" if short else f"{value_s:+g} s"
+        return text.replace("-", "−")
 
     def _label_px(self, mark: Mark) -> float:
         return 10.0 + CHAR_PX * formats.width_cells(f"{formats.clip(mark.text, 30)} {self._after(mark)}")
 
     def _after(self, mark: Mark) -> str:
-        return "" if mark.after_s is None or mark.after_s == 0 else f"+{formats.seconds(mark.after_s)}"
+        if mark.after_s is None or mark.after_s == 0:
+            return f"at {formats.clock(mark.at_s)}"
+        return f"+{formats.seconds(mark.after_s)}"
 
     def _line(self, placed: Placed) -> MarkLine:
         mark = self.marks[placed.index]
@@ -265,7 +270,10 @@ class _Sheet:
         for span in self.drawing.dead:
             if span.to_s >= self.window.from_s and span.from_s <= self.window.to_s:
                 x, end = self.scale.px(span.from_s), self.scale.px(span.to_s)
-                text = f"{formats.seconds(span.to_s - span.from_s)} without a step of the whole world"
+                length = formats.seconds(span.to_s - span.from_s)
+                text = f"{length} without a step of the whole world"
+                if not span.ends:
+                    text = f"no step any more ({length})"
                 height = round(self.rows_end - self.top + 4, 2)
                 boxes.append(Box(x, self.top - 2, round(max(1.0, end - x), 2), height, text=text))
         return boxes
@@ -276,15 +284,13 @@ class _Sheet:
         free_px = 0.0
         for box in dead:
             text_px = CHAR_PX * len(box.text)
-            end = box.x + box.width
-            right = end + 8 + text_px < WIDTH_PX
-            begins = box.x if right else box.x - 8 - text_px
-            if begins < free_px:
+            end, y = box.x + box.width, self.bottom + 32
+            from_px, to_px, text_x, css = box.x, end + 8 + text_px, end + 8, "start"
+            if to_px > WIDTH_PX:
+                from_px, to_px, text_x, css = box.x - 8 - text_px, end, box.x - 8, "end"
+            if from_px < free_px:
                 continue
-            free_px = (end + 8 + text_px if right else end) + 10
-            text_x = end + 8 if right else box.x - 8
-            y = self.bottom + 32
-            css = "start" if right else "end"
+            free_px = to_px + 10
             lengths.append(Box(box.x, y, box.width, 0, css=css, text=box.text, text_x=round(text_x, 2), text_y=y + 4))
         return lengths
 
