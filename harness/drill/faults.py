@@ -15,7 +15,7 @@ from chaos.host import Host
 from chaos.ledger import Ledger
 from chaos.target import Roster
 from chaos.trigger import Sighting
-from harness.drill.view import SightingsOf
+from harness.drill.sightings import SightingFilter
 from harness.errors import CapabilityError
 from harness.observe.observation import (
     FaultEffective,
@@ -27,8 +27,9 @@ from harness.observe.observation import (
     ObserverLost,
 )
 
-# How often time passes for triggers and durations when nothing else happens.
+# How often the conductor looks at the time when it matters, and how often otherwise (leases, an interruption).
 TICK_S = 0.02
+IDLE_TICK_S = 0.2
 
 
 def check_capable(faults: Sequence[Fault], catalog: Catalog, hosts: Mapping[str, Host]) -> None:
@@ -61,7 +62,7 @@ class FaultThread:
         self._add = add
         self._queue: queue.SimpleQueue[Sighting | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
-        self._sightings_of = SightingsOf()
+        self._sightings = SightingFilter(faults)
         self.failure: Exception | None = None
         self._conductor = Conductor(
             faults=faults,
@@ -81,7 +82,7 @@ class FaultThread:
 
     def see(self, seen: Observation) -> None:
         """Tell the triggers of an observation; from any thread."""
-        for sighting in self._sightings_of(seen):
+        for sighting in self._sightings.of(seen):
             self._queue.put(sighting)
 
     def stop(self) -> None:
@@ -93,16 +94,16 @@ class FaultThread:
 
     def _run(self) -> None:
         try:
-            self._conductor.run(self._sightings())
+            self._conductor.run(self._incoming())
         except Exception as error:  # noqa: BLE001
             # Whatever ended the conductor, the drill must say ERROR; the ledger and its reapers heal what is left.
             self.failure = error
             self._add(ObserverLost(self._clock.monotonic_s(), f"the conductor stopped: {error!r}"))
 
-    def _sightings(self) -> Iterator[Sighting | None]:
+    def _incoming(self) -> Iterator[Sighting | None]:
         while not self._stopping.is_set():
             try:
-                yield self._queue.get(timeout=TICK_S)
+                yield self._queue.get(timeout=TICK_S if self._sightings.clock_matters() else IDLE_TICK_S)
             except queue.Empty:
                 yield None
 

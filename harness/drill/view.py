@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 
 from chaos.target import Roster, RosterMember
-from chaos.trigger import Sighting
 from harness.observe.observation import (
     Claim,
     FaultInjected,
@@ -17,7 +15,6 @@ from harness.observe.observation import (
     ProcessExited,
     RankHeld,
     StackStopped,
-    StateLoaded,
     StepDone,
     TrainingFinished,
     WorkloadRaised,
@@ -105,39 +102,3 @@ class RunView:
                 self.last_claim = seen
             case _:
                 pass
-
-
-class SightingsOf:
-    """Turns observations into what triggers may wait for."""
-
-    def __init__(self) -> None:
-        self._first_generation: int | None = None
-
-    def __call__(self, seen: Observation) -> Iterator[Sighting]:
-        """Yield the sightings in one observation."""
-        match seen:
-            case StepDone():
-                yield Sighting(rank=seen.rank, step=seen.step, phase=None, event=None, at_s=seen.at_s)
-            case RankHeld() if self._is_regroup(seen.generation):
-                # The rank has a new holder, or a new group, and its state is not loaded yet.
-                yield _event("restoring", seen.rank, seen.at_s)
-            case StateLoaded() if self._is_regroup(seen.generation):
-                yield _event("restored", seen.rank, seen.at_s)
-            case MemberJoined():
-                yield _event("joined", None, seen.at_s)
-            case Claim() if seen.confirmed:
-                yield _event(f"claim:{seen.kind}", seen.rank, seen.at_s)
-            case TrainingFinished():
-                yield _event("finished", seen.rank, seen.at_s)
-            case _:
-                return
-
-    def _is_regroup(self, generation: int) -> bool:
-        # Stacks number their first generation as they like.
-        if self._first_generation is None:
-            self._first_generation = generation
-        return generation > self._first_generation
-
-
-def _event(name: str, rank: int | None, at_s: float) -> Sighting:
-    return Sighting(rank=rank, step=None, phase=None, event=name, at_s=at_s)

@@ -33,7 +33,9 @@ from harness.observe.processes import exit_status, open_process
 from harness.observe.timeline import Timeline
 from harness.probe.records import SUFFIX, RecordReader
 
+# Each wake-up costs the ranks a little of their cores, so with a bell the poll only catches a bell that was missed.
 POLL_S = 0.02
+POLL_WITH_BELL_S = 0.1
 # The longest path a Unix socket can be bound to, its closing zero byte included, is 108 bytes.
 _SOCKET_PATH_BYTES = 107
 
@@ -111,7 +113,7 @@ class Collector:
     def _run(self) -> None:
         try:
             while not self._stopping:
-                events = self._epoll.poll(POLL_S)
+                events = self._epoll.poll(POLL_S if self._bell is None else POLL_WITH_BELL_S)
                 now_s = self._clock.now_s()
                 self._note_deaths(events, now_s)
                 self._read_all()
