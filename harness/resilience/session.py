@@ -59,6 +59,7 @@ class Session:
         self._stethoscope = Stethoscope()
         self._group: Collectives | None = None
         self._rank: int | None = None
+        self._generation = 0
         self._shards: list[ShardedOptimizer] = []
 
     @classmethod
@@ -82,6 +83,11 @@ class Session:
         if self._rank is None:
             raise UsageError("session.rank is known only inside a step: a spare builds everything before it holds a rank")
         return self._rank
+
+    @property
+    def generation(self) -> int:
+        """The generation this member is in: 1 until the first regroup, 0 before it holds a rank."""
+        return self._generation
 
     @property
     def collectives(self) -> Collectives:
@@ -222,7 +228,7 @@ class _Training:
         session = self._session
         session._stethoscope.hold(assignment.rank, assignment.generation)
         session._stethoscope.enter("form")
-        session._rank, session.world = assignment.rank, assignment.world
+        session._rank, session.world, session._generation = assignment.rank, assignment.world, assignment.generation
         self._group = Group(
             rank=assignment.rank,
             world=assignment.world,

@@ -1,0 +1,150 @@
+"""How fast a killed rank is replaced, and what being ready for it costs. Every time is a ratio or a median over drills.
+
+Each drill kills rank 2 and, when the world is steady again, rank 0: one drill yields both figures. Between drills a block of the
+same steps runs bare, in processes that idle meanwhile, so stack and yardstick alternate on the same machine in the same minutes.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.bench.bare import BareRanks
+from harness.bench.figures import BenchFigure, conclude
+from harness.drill.execute import Tools
+from harness.drill.perform import Drill
+from harness.errors import HarnessError
+from harness.judge.measure import measure
+from harness.observe.observation import (
+    FaultEffective,
+    FaultFailed,
+    FaultHealed,
+    FaultInjected,
+    ObservationCost,
+    RunStarted,
+    StepDone,
+)
+from harness.observe.timeline import Timeline
+from harness.report.environment import collect as environment
+from harness.run import drill_once, interruptible
+from harness.scenario import load
+
+SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
+REPEATS, QUICK_REPEATS = 10, 3
+TORCHRUN_REPEATS, QUICK_TORCHRUN_REPEATS = 3, 1
+BARE_STEPS = 30
+STEADY_FROM_STEP = 4
+FIRST_KILL_STEP = 20
+SEED = 7
+
+
+@dataclass(slots=True)
+class _Samples:
+    """What the drills have yielded so far, one entry a drill."""
+
+    figures: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, name: str, *values: float) -> None:
+        self.figures.setdefault(name, []).extend(values)
+
+    def __getitem__(self, name: str) -> list[float]:
+        return self.figures.get(name, [])
+
+
+def bench(quick: bool, json_file: Path | None) -> int:
+    """Run the benchmark; 0 only if every limit holds."""
+    samples = _Samples()
+    with interruptible() as tools:
+        with BareRanks(SCENARIOS / "workloads" / "gpt_bare.py", world=4, seed=SEED) as bare:
+            for _ in range(QUICK_REPEATS if quick else REPEATS):
+                bare_s = statistics.median(bare.durations_s(BARE_STEPS))
+                _add_drill(samples, _drill("recovery.yaml", tools), bare_s)
+        for _ in range(QUICK_TORCHRUN_REPEATS if quick else TORCHRUN_REPEATS):
+            samples.add("torchrun", _figure(_drill("recovery-torchrun.yaml", tools), "f0", "first_step_s"))
+    ours_s = statistics.median(samples["first_step_s"])
+    samples.add("torchrun_ratio", *(theirs_s / ours_s for theirs_s in samples["torchrun"]))
+    return conclude(
+        "recovery", _figures(samples), environment=environment().model_dump(), quick=quick, json_file=json_file
+    )
+
+
+def _figures(samples: _Samples) -> Mapping[str, BenchFigure]:
+    zero = {
+        name: BenchFigure("", samples[name], limit=0, worst=True)
+        for name in ("lost_steps", "bystanders_restarted", "false_alarms", "wrong_blame")
+    }
+    return {
+        "detect_s": BenchFigure("s", samples["detect_s"], limit=0.05),
+        "first_step_s": BenchFigure("s", samples["first_step_s"], limit=0.3),
+        "first_step_worst_s": BenchFigure("s", samples["first_step_s"], limit=0.6, worst=True),
+        "first_step_rank_0_s": BenchFigure("s", samples["first_step_rank_0_s"], limit=0.3),
+        "first_step_in_steps": BenchFigure("steps", samples["first_step_in_steps"]),
+        **zero,
+        "step_time_ratio": BenchFigure("× bare", samples["step_time_ratio"], limit=1.05),
+        "observation_share": BenchFigure("of step", samples["observation_share"], limit=0.005),
+        "start_s": BenchFigure("s", samples["start_s"], limit=12),
+        "step_s": BenchFigure("s", samples["step_s"]),
+        "torchrun_first_step_s": BenchFigure("s", samples["torchrun"]),
+        "torchrun_ratio": BenchFigure("× ours", samples["torchrun_ratio"]),
+    }
+
+
+def _drill(name: str, tools: Tools) -> Drill:
+    drill = drill_once(load(SCENARIOS / "bench" / name), SEED, tools)
+    if drill.interrupted is not None:
+        raise HarnessError(f"the benchmark was ended by {drill.interrupted}")
+    return drill
+
+
+def _add_drill(samples: _Samples, drill: Drill, bare_s: float) -> None:
+    figures = drill.judgement.figures
+    for name in ("lost_steps", "bystanders_restarted", "false_alarms", "wrong_blame"):
+        samples.add(name, _figure(drill, None, name))
+    samples.add("detect_s", *(_figure(drill, fault, "detect_s") for fault in ("f0", "f1")))
+    samples.add("first_step_s", _figure(drill, "f0", "first_step_s"))
+    samples.add("first_step_rank_0_s", _figure(drill, "f1", "first_step_s"))
+    if figures.first_step_s is None:
+        raise HarnessError(f"a drill yielded no first_step_s: {'; '.join(drill.judgement.reasons)}")
+    step_s = _steady_step_s(drill.timeline)
+    samples.add("step_s", step_s)
+    samples.add("first_step_in_steps", figures.first_step_s / step_s)
+    samples.add("step_time_ratio", step_s / bare_s)
+    samples.add("start_s", _start_s(drill.timeline))
+    for cost in drill.timeline.of(ObservationCost):
+        samples.add("observation_share", (cost.probe_s + cost.stethoscope_s) / cost.training_s)
+
+
+def _figure(drill: Drill, fault: str | None, name: str) -> float:
+    """Return a figure of a drill, for one of its faults alone or (None) for all. HarnessError where it is not known."""
+    timeline, plan = drill.timeline, drill.plan
+    if fault is not None:
+        timeline = _with_fault_only(timeline, fault)
+        plan = replace(plan, faults=tuple(planned for planned in plan.faults if planned.id == fault))
+    figures = measure(timeline, plan, drill.reference)
+    value = figures.value(name)
+    if value is None:
+        raise HarnessError(f"a drill yielded no {name}: {figures.unknown.get(name, '; '.join(drill.judgement.reasons))}")
+    return float(value)
+
+
+def _with_fault_only(timeline: Timeline, fault: str) -> Timeline:
+    kinds = (FaultInjected, FaultEffective, FaultFailed, FaultHealed)
+    return Timeline(seen for seen in timeline if not isinstance(seen, kinds) or seen.fault == fault)
+
+
+def _steady_step_s(timeline: Timeline) -> float:
+    """Median time of a step before the first fault, on rank 0, as the bare ranks measure it."""
+    ends = [
+        done.at_s
+        for done in timeline.of(StepDone)
+        if done.rank == 0 and done.generation == 1 and STEADY_FROM_STEP <= done.step <= FIRST_KILL_STEP
+    ]
+    return statistics.median(after - before for before, after in zip(ends, ends[1:], strict=False))
+
+
+def _start_s(timeline: Timeline) -> float:
+    started = timeline.first(RunStarted)
+    assert started is not None
+    return max(done.at_s for done in timeline.of(StepDone) if done.step == 1) - started.at_s
