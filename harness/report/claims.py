@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from harness.observe.observation import Claim
-from harness.observe.timeline import Timeline
+from harness.judge.alarms import JudgedClaim
 from harness.report.model import ClaimSeen
 from harness.report.series import rounded
 
-if TYPE_CHECKING:
-    from harness.judge.plan import Plan
 
-
-def seen(timeline: Timeline, plan: Plan, zero_s: float) -> list[ClaimSeen]:
-    """Return every claim in order of receipt."""
+def seen(judged: Sequence[JudgedClaim], zero_s: float) -> list[ClaimSeen]:
+    """Return every claim with the judge's word for it, in order of receipt. `zero_s`: start of the drill."""
     return [
         ClaimSeen(
-            at_s=rounded(claim.at_s - zero_s),
-            said_s=rounded(claim.said_s - zero_s),
-            kind=claim.kind,
-            rank=claim.rank,
-            node=claim.node,
-            pid=claim.pid,
-            confirmed=claim.confirmed,
-            judged="suspicion" if not claim.confirmed else "",
-            detail=claim.detail,
+            at_s=rounded(one.claim.at_s - zero_s),
+            said_s=rounded(one.claim.said_s - zero_s),
+            kind=one.claim.kind,
+            rank=one.claim.rank,
+            node=one.claim.node,
+            pid=one.claim.pid,
+            confirmed=one.claim.confirmed,
+            judged=one.word,
+            detail=one.claim.detail,
         )
-        for claim in timeline.of(Claim)
+        for one in judged
     ]

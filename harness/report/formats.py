@@ -36,6 +36,8 @@ _TITLES = {
     "utilization": "utilization",
     "weights_equal": "weights equal",
     "weights": "weights",
+    "steady_after_heal": "steady after the heal",
+    "training_complete": "training complete",
 }
 
 
@@ -46,7 +48,7 @@ def title(figure: str) -> str:
 
 def is_seconds(figure: str) -> bool:
     """Return whether a figure is a time: names carry units."""
-    return figure.endswith("_s")
+    return figure.endswith("_s") or figure == "steady_after_heal"
 
 
 def is_share(figure: str) -> bool:
@@ -92,7 +94,7 @@ def figure(name: str, value: Value) -> str:
     if is_seconds(name):
         return seconds(value)
     if not math.isfinite(value):
-        return NEVER
+        return "∞"
     if name.startswith("weights"):
         return "yes" if value == 1 else "no" if value == 0 else f"{100 * value:.0f} % equal"
     if is_share(name):
@@ -106,7 +108,7 @@ def limit(slo: Slo) -> str:
         return slo.limit
     sign = {"max": "≤", "min": "≥", "equal": "="}[slo.op]
     text = f"{sign} {figure(slo.slo, slo.limit_value)}"
-    return f"{text} ({slo.limit})" if "step" in slo.limit and is_seconds(slo.slo) else text
+    return f"{text} ({slo.limit.removeprefix(slo.op).strip()})" if "step" in slo.limit and is_seconds(slo.slo) else text
 
 
 def visible(text: str, cap_chars: int = SHOWN_CAP_CHARS) -> str:

@@ -134,7 +134,7 @@ class Mark(Part):
 
     kind: MarkKind
     at_s: Number
-    after_s: Number | None = Field(description="seconds since the first fault was injected")
+    after_s: Number = Field(description="seconds since its own fault was injected")
     text: RunText
     ranks: list[int] = Field(default=[], description="ranks concerned; empty: all")
 
@@ -149,7 +149,7 @@ class ClaimSeen(Part):
     node: RunText | None
     pid: int | None
     confirmed: bool = Field(description="false: a suspicion (yellow card)")
-    judged: RunText = Field(description="right, false alarm, wrong blame, ambient, suspicion")
+    judged: RunText = Field(description="right, suspicion, ambient, false alarm, wrong blame, vague or undecided")
     detail: RunText
 
 
@@ -210,6 +210,8 @@ class Repeat(Part):
     exit_code: int
     reasons: list[RunText] = Field(description="why it is no PASS; empty for a PASS")
     figures: dict[str, FigureValue] = Field(description="see the table of figures")
+    unknown: dict[str, RunText] = Field(default={}, description="why a figure is null although it applies, by figure")
+    badput_s: dict[str, Number] = Field(default={}, description="seconds lost, by cause")
     faults: list[Fault]
     checks: list[Check]
     steady: SteadyState | None = Field(description="null: never reached")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from harness.judge.steps import read_steps
+from harness.judge.steps import StepLog
 from harness.observe.observation import (
     MemberId,
     MemberJoined,
@@ -189,9 +190,16 @@ def holds(timeline: Timeline, roll: Roll) -> list[Hold]:
     return sorted(result, key=lambda hold: (hold.rank, hold.from_s))
 
 
-def world_steps(timeline: Timeline, world: int) -> list[WorldStep]:
-    """Return the steps that the whole world completed, in order of completion, as the judge reads them."""
-    zero_s = origin_s(timeline)
+def changed_hands(holds: Sequence[Hold]) -> set[int]:
+    """Return the ranks that more than one member held."""
+    members: defaultdict[int, set[int]] = defaultdict(set)
+    for hold in holds:
+        members[hold.rank].add(hold.member)
+    return {rank for rank, held_by in members.items() if len(held_by) > 1}
+
+
+def world_steps(log: StepLog, zero_s: float) -> list[WorldStep]:
+    """Return the steps that the whole world completed, in order of completion. `zero_s`: start of the drill."""
     return [
         WorldStep(
             step=done.step,
@@ -199,7 +207,7 @@ def world_steps(timeline: Timeline, world: int) -> list[WorldStep]:
             at_s=rounded(done.at_s - zero_s),
             duration_s=None if done.gap_s is None else rounded(done.gap_s),
         )
-        for done in read_steps(timeline.of(StepDone), world).completions
+        for done in log.completions
     ]
 
 
@@ -223,4 +231,5 @@ def loss_curves(timeline: Timeline, reference: Sequence[float | None]) -> Losses
 
 def _whole_mean(losses: dict[int, float], world: int) -> float | None:
     # Each rank sees its own samples: a mean over fewer ranks is no point of the same curve.
-    return sum(losses.values()) / world if world and len(losses) == world else None
+    # A plain sum depends on the order in which the ranks' records came; fsum does not.
+    return math.fsum(losses.values()) / world if world and len(losses) == world else None

@@ -135,17 +135,15 @@ def headline(
         return _story(repeats, stats)
     missed = [slo for slo in checked if slo.verdict == "FAIL"]
     if verdict == "FAIL" and missed:
-        shown = "; ".join(f"{formats.title(slo.slo)} {_missed(slo)}" for slo in missed[:3])
-        more = f"; and {len(missed) - 3} more" if len(missed) > 3 else ""
+        shown = ", ".join(f"{formats.title(slo.slo)} {_missed(slo)}" for slo in missed[:3])
+        more = f", and {len(missed) - 3} more" if len(missed) > 3 else ""
         return f"{len(missed)} of {formats.count(len(checked), 'SLO')} missed: {shown}{more}."
     return formats.line(why[0], 400) if why else "No reason was recorded."
 
 
 def _missed(slo: Slo) -> str:
-    sign = {"max": "over", "min": "under", "equal": "instead of"}[slo.op]
-    if slo.limit_value is None or slo.slo.startswith("weights"):
-        return formats.figure(slo.slo, slo.worst)
-    return f"{formats.figure(slo.slo, slo.worst)} {sign} {formats.figure(slo.slo, slo.limit_value)}"
+    value = formats.figure(slo.slo, slo.worst)
+    return value if slo.limit_value is None else f"{value} (limit {formats.limit(slo)})"
 
 
 def _story(repeats: Sequence[Repeat], stats: dict[str, Summary]) -> str:

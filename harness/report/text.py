@@ -23,7 +23,7 @@ REASONS_SHOWN = 5
 _STYLES = {"PASS": "bold green", "FAIL": "bold red", "INCONCLUSIVE": "bold yellow", "ERROR": "bold magenta"}
 _GENERATION_STYLES = ("blue", "cyan", "magenta", "yellow", "green", "white")
 # For terminals whose encoding knows no more.
-_ASCII = {"≤": "<=", "≥": ">=", "█": "#", "▓": "=", "·": ".", "✕": "x", "…": "...", "×": "x", "→": "->", "–": "-", "−": "-"}
+_ASCII = {"≤": "<=", "≥": ">=", "∞": "inf", "█": "#", "▓": "=", "·": ".", "✕": "x", "…": "...", "×": "x", "→": "->", "–": "-", "−": "-"}
 
 
 def as_text(report: Report, folder: Path | None) -> str:

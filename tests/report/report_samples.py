@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from harness.judge.plan import Limit, Plan, PlannedFault, Reference
+from harness.judge.verdict import judge
 from harness.observe.observation import (
     Claim,
     FaultEffective,
@@ -22,8 +25,11 @@ from harness.observe.observation import (
     StateLoaded,
     StepDone,
     TrainingFinished,
+    WeightsDigest,
 )
 from harness.observe.timeline import Timeline
+from harness.report.build import RunFacts, build_repeat, build_report
+from harness.report.model import About, Environment, Repeat, Report
 
 START_S = 1000.0
 STEP_S = 0.070
@@ -89,6 +95,7 @@ class _Drill:
                 step -= shape.redo
             step += 1
         for rank, member in self.holders.items():
+            self.seen.append(WeightsDigest(self.now_s + 0.005, member, rank, shape.steps, "d" * 64))
             self.seen.append(TrainingFinished(self.now_s + 0.01, member, rank, shape.steps))
             self.seen.append(ProcessExited(self.now_s + 0.1, member, 0, None))
         self.seen.append(RunEnded(self.now_s + 0.2, "finished"))
@@ -154,4 +161,93 @@ def drill(shape: Shape) -> Timeline:
     return _Drill(shape).run()
 
 
-Builder = Callable[[Shape], Timeline]
+LIMITS = (
+    Limit("detect_s", "max", 0.2, "figure"),
+    Limit("first_step_s", "max", 1.0, "figure"),
+    Limit("recover_s", "max", 45, "steps"),
+    Limit("lost_steps", "max", 0, "figure"),
+    Limit("bystanders_restarted", "max", 0, "figure"),
+    Limit("goodput", "min", 0.9, "figure"),
+)
+
+
+def plan_of(shape: Shape) -> Plan:
+    """Return what a made-up drill was asked for."""
+    kind = "stop" if shape.stop_instead else "kill"
+    wanted = [shape.kill_rank is not None, shape.second_kill is not None]
+    faults = tuple(
+        PlannedFault(f"f{number}", kind, shape.stop_instead, False, None) for number in range(sum(wanted))
+    )
+    return Plan(shape.ranks, shape.steps, faults, LIMITS, True, 60.0, True)
+
+
+def reference_of(shape: Shape) -> Reference:
+    """Return the unfaulted run of a made-up drill."""
+    seen = drill(replace(shape, kill_rank=None, second_kill=None)).of(StepDone)
+    samples: dict[int, list[int]] = {}
+    losses: dict[int, list[float]] = {}
+    for step in seen:
+        samples.setdefault(step.step, []).extend(step.samples)
+        losses.setdefault(step.step, []).append(step.loss or 0.0)
+    return Reference(
+        weights="d" * 64,
+        samples=tuple(tuple(sorted(samples[step])) for step in sorted(samples)),
+        losses=tuple(math.fsum(losses[step]) / shape.ranks for step in sorted(losses)),
+    )
+
+
+def repeat_of(shape: Shape, number: int = 1, more: Sequence[Observation] = ()) -> Repeat:
+    """Return a made-up drill, judged. `more` observations are put into its timeline."""
+    timeline = Timeline([*drill(shape), *more])
+    plan, reference = plan_of(shape), reference_of(shape)
+    judgement = judge(timeline, plan, reference)
+    return build_repeat(
+        number=number, seed=shape.seed, timeline=timeline, plan=plan, reference=reference, judgement=judgement
+    )
+
+
+def facts_of(shape: Shape, **words: Any) -> RunFacts:
+    """Return what a made-up report was asked for; `words` replace fields of its `about`."""
+    about = About(
+        file="scenarios/kill-one-rank.yaml",
+        claim="A killed rank is replaced by a spare at once; no step is lost and no healthy rank is restarted.",
+        why="One card of a synchronous run dies; everybody waits.",
+        certifies=["rank-death"],
+        not_=["node-loss", "network"],
+        tags=["ci"],
+        workload="gpt",
+        ranks=shape.ranks,
+        spares=shape.spares,
+        nodes=3,
+        steps=shape.steps,
+        stack="reference (limits: ci)",
+        launch="local",
+        backend=["gloo over TCP, CPU; does not certify NCCL or RDMA"],
+    ).model_copy(update=words)
+    return RunFacts(
+        scenario="kill-one-rank",
+        seed=7,
+        started_at="2025-06-01T12:00:00Z",
+        replay="rankdrill run scenarios/kill-one-rank.yaml --repeat 1 --seed 7",
+        about=about,
+        environment=ENVIRONMENT,
+    )
+
+
+def report_of(*shapes: Shape, more: Sequence[Observation] = (), error: str | None = None, **words: Any) -> Report:
+    """Return the report of made-up drills, one repeat each."""
+    repeats = [repeat_of(shape, number, more) for number, shape in enumerate(shapes, start=1)]
+    return build_report(facts_of(shapes[0] if shapes else Shape(), **words), repeats, error=error)
+
+
+ENVIRONMENT = Environment(
+    rankdrill="0.1.0",
+    python="3.11.7",
+    torch="2.13.0+cpu",
+    kernel="Linux 6.1",
+    cpu="A processor",
+    cores=2,
+    memory_gib=23.5,
+    load_average=[0.5, 0.4, 0.3],
+    host="0123456789ab",
+)

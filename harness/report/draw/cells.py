@@ -56,7 +56,7 @@ def lay_out(drawing: Drawing, columns: int) -> Cells | None:
         more=f"… and {formats.count(hidden, 'more rank')}" if hidden > 0 else "",
         legend=[
             f"{_LETTERS[mark.kind]} {formats.clip(mark.text, 40)} "
-            + (f"+{formats.seconds(mark.after_s)}" if mark.after_s else f"at {formats.clock(mark.at_s)}")
+            + (f"+{formats.seconds(mark.after_s)}" if mark.kind != "injected" else f"at {formats.clock(mark.at_s)}")
             for mark in drawing.marks
             if window.from_s <= mark.at_s <= window.to_s
         ],

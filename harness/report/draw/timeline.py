@@ -18,6 +18,7 @@ LANE_PX = 17.0
 CHAR_PX = 6.4
 AXIS_PX = 26.0
 GENERATION_COLOURS = 6
+_CLAIM_LOOKS = {"right": "good", "suspicion": "doubt", "undecided": "doubt", "ambient": ""}
 
 
 
@@ -123,7 +124,7 @@ class _Sheet:
         return 10.0 + CHAR_PX * formats.width_cells(f"{formats.clip(mark.text, 30)} {self._after(mark)}")
 
     def _after(self, mark: Mark) -> str:
-        if mark.after_s is None or mark.after_s == 0:
+        if mark.kind == "injected":
             return f"at {formats.clock(mark.at_s)}"
         return f"+{formats.seconds(mark.after_s)}"
 
@@ -310,7 +311,7 @@ class _Sheet:
         for claim in self.drawing.claims:
             row = None if claim.rank is None else self.by_rank.get(claim.rank)
             if row is not None and self.scale.holds(claim.at_s):
-                css = "good" if claim.judged == "right" else "doubt" if not claim.confirmed else "bad" if claim.judged else ""
+                css = _CLAIM_LOOKS.get(claim.judged, "bad")
                 tip = f"claim: {claim.kind}, rank {claim.rank}; {claim.judged or 'confirmed'}"
                 glyphs.append(Glyph(f"claim {css}", self.scale.px(claim.at_s), row.middle_px, tip))
         return glyphs
