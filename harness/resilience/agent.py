@@ -41,6 +41,7 @@ class Agent:
         self._unsent: list[bytes] = []
         self._ended = asyncio.Event()
         self._finished = False
+        self._left = False
         self._fetches: dict[int, asyncio.Task[None]] = {}
         self.members = Members(
             node, program, count, on_message=self._on_member, on_exit=self._on_exit, on_failure=self._on_failure
@@ -64,12 +65,18 @@ class Agent:
         beat = asyncio.create_task(self._heartbeat())
         await self._ended.wait()
         beat.cancel()
+        if self._left:
+            link.cancel()
         await self.members.end(leave_s=self._limits.leave_s, gently=self._finished)
         link.cancel()
         return 0 if self._finished else 1
 
     def leave(self) -> None:
-        """End this node's members and leave."""
+        """End this node's members and leave, as if killed: whichever signal takes an agent away, the outcome is the same."""
+        self._left = True
+        if self._writer is not None:
+            self._writer.transport.abort()
+            self._writer = None
         self._ended.set()
 
     # ------------------------------------------------------------------ the controller's side

@@ -54,7 +54,8 @@ def _fork_member(link: socket.socket) -> socket.socket | None:
     if os.fork() != 0:
         os._exit(0)
     link.close()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # SIGINT ends a member as SIGTERM and SIGKILL do: at once, without a traceback, with the same consequence.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     own = messages.connect()
     own.send(messages.encode({"is": "hello", "pid": os.getpid(), "forked": True}))
     return own
