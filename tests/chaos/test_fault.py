@@ -8,7 +8,6 @@ from chaos.target import Selector
 from chaos.trigger import Trigger
 from tests.fakes.chaos_fakes import fault
 
-
 SIGNALS = "KILL, TERM, INT, HUP, QUIT, ABRT, SEGV"
 TARGETS = "rank, spare, node, agent, controller"
 

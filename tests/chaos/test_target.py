@@ -7,7 +7,6 @@ import pytest
 from chaos.errors import SelectorError
 from chaos.target import Roster, RosterMember, Selector, parse_selector, resolve, static_ranks
 
-
 ALL = "rank, spare, node, agent, controller"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -141,3 +142,14 @@ def wait_runs(member: RosterMember, limit_s: float = 20.0) -> None:
 def entries_of(folder: str) -> list[str]:
     """Names in a folder, sorted."""
     return sorted(os.listdir(folder))
+
+
+@contextmanager
+def no_bigger_file_than(size_bytes: int) -> Iterator[None]:
+    """Let every file of this process end at `size_bytes`, as a full disk would."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
