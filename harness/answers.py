@@ -20,6 +20,7 @@ from harness.terminal import visible
 from harness.words import nearest, one_of
 
 if TYPE_CHECKING:
+    from chaos.leftovers import HealReport
     from harness.doctor import Finding
 
 PASS, FAIL, INCONCLUSIVE, ERROR, USAGE = range(5)
@@ -94,17 +95,21 @@ def _required(finding: Finding) -> str:
     return " (always)" if finding.required else ""
 
 
-def tell_healed(reports: Sequence[tuple[str, bool]]) -> int:
-    """Print what was undone: (text, whether it succeeded). Raises DirtyHostError if something could not be."""
-    for text, ok in reports:
-        say(f"{'healed' if ok else 'NOT healed'}: {text}")
+def tell_healed(reports: Sequence[HealReport]) -> int:
+    """Print what was undone of each dead drill. Raises DirtyHostError if something could not be."""
+    for report in reports:
+        for text in report.healed:
+            say(f"healed: {text} (run {report.run_id})")
+        for text in report.failed:
+            say(f"NOT healed: {text} (run {report.run_id}, {report.path})")
+        if report.clean:
+            say(f"clean: nothing is left of run {report.run_id}")
     if not reports:
         say("Nothing is left over; this host is clean.")
-    failed = sum(not ok for _, ok in reports)
-    if failed:
+    dirty = [report.run_id for report in reports if not report.clean]
+    if dirty:
         raise DirtyHostError(
-            f"{failed} of {len(reports)} left-overs could not be undone; "
-            "drills are refused until 'rankdrill heal' succeeds"
+            f"something is left of {', '.join(dirty)}; drills are refused on this host until 'rankdrill heal' succeeds"
         )
     return PASS
 

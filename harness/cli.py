@@ -194,3 +194,7 @@ def _expect_one_of(option: str, value: str | None, valid: tuple[str, ...]) -> No
         near = nearest(value, valid)
         hint = "" if near is None else f"; did you mean '{near}'?"
         raise UsageError(f"{option}: expected {' or '.join(valid)}, found '{value}'{hint}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

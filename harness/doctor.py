@@ -86,7 +86,7 @@ def machine_probes(state_dir: Path, runs_dir: Path) -> tuple[Probe, ...]:
             "the record of faults that must be undone",
             lambda: _writable(_existing(state_dir), 1 << 20),
         ),
-        Probe("clean host", True, "any drill ('rankdrill heal' cleans up)", lambda: _clean(state_dir)),
+        Probe("clean host", False, "any drill ('rankdrill heal' cleans up)", lambda: _clean(state_dir)),
         Probe("processors", False, "drills on one machine (2 or more)", _processors),
         Probe("cgroup", False, "CPU and memory faults", _cgroup),
         Probe("root", False, "network faults on one machine", _root),

@@ -6,6 +6,7 @@ Tests of the command line pass other doors in; harness/answers.py turns results 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,10 +31,18 @@ class Doors:
 
     def run(self, request: RunRequest) -> int:
         """Run the scenarios."""
+        from harness.display import on_stderr
+        from harness.report.folder import read
+        from harness.report.text import print_summary
         from harness.run import RunOptions, run_scenarios
 
         options = RunOptions(repeat=request.repeat, seed=request.seed, out=request.out, on=request.on)
-        return run_scenarios(request.files, options, self._progress())
+        with on_stderr() as display:
+            code = run_scenarios(request.files, options, display)
+        # After the live view, which would be torn by what is printed into it.
+        for folder in display.folders:
+            print_summary(read(folder), folder, sys.stdout)
+        return code
 
     def dry_run(self, request: RunRequest) -> int:
         """Print who would be hit, when, by what, and how it would be undone."""
@@ -64,18 +73,20 @@ class Doors:
 
     def report(self, folder: Path) -> int:
         """Render the report of a finished run again, and print its summary."""
-        from harness.report.folder import render_folder
+        from harness.report.folder import read, render_folder
+        from harness.report.text import print_summary
 
-        say(render_folder(folder))
+        render_folder(folder)
+        print_summary(read(folder), folder, sys.stdout)
         return PASS
 
     def heal(self) -> int:
         """Undo what dead drills have left."""
         from chaos.clock import SystemClock
-        from chaos.conductor import heal_left_overs
         from chaos.ledger import state_dir
+        from chaos.leftovers import heal_left_overs
 
-        return answers.tell_healed([(str(report), report.ok) for report in heal_left_overs(state_dir(), SystemClock())])
+        return answers.tell_healed(heal_left_overs(state_dir(), SystemClock()))
 
     def doctor(self) -> int:
         """Print what this machine can do."""

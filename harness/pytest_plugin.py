@@ -12,6 +12,7 @@ environment that has rankdrill, so it imports nothing but pytest until a drill i
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -162,6 +163,7 @@ def _run(
     seed: int | None,
     properties: list[tuple[str, object]],
 ) -> DrillResult:
+    from harness.display import PlainDisplay
     from harness.drill_result import new_folder, read_result
     from harness.errors import UsageError
     from harness.run import RunOptions
@@ -172,7 +174,7 @@ def _run(
     folder = new_folder(base, path.stem)
     wanted = repeat if repeat is not None else config.getoption("--drill-repeat")
     options = RunOptions(repeat=wanted, seed=seed, out=folder, on=None)
-    code = runner([path], options, _progress())
+    code = runner([path], options, PlainDisplay(sys.stderr))
     if code == UsageError.exit_code:
         raise UsageError(f"{path}: refused; 'rankdrill check {path}' says why")
     result = read_result(folder, code)

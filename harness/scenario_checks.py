@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from chaos.errors import InputError
 from chaos.target import static_ranks
+from chaos.trigger import FAULT_EVENT
 from harness.fault_text import as_problem
 from harness.problems import Problem
 from harness.slo import percentile_problems
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 STEADY_AFTER_STEP = 3
 STEADY_STEPS = 10
 RECOVERED_STEPS = 5
+
+# What harness/drill/view.py makes of observations; a trigger on anything else would wait for ever.
+EVENTS = ("restoring", "restored", "joined", "finished")
+CLAIM_EVENT = "claim:"
 
 WORKLOADS = "workloads"
 _ALARM_FIGURES = ("suspect_s", "detect_s")
@@ -122,6 +127,14 @@ def _triggers(scenario: Scenario) -> Iterator[Problem]:
         if step is not None and step > steps:
             message = f"never fires: the workload ends at step {steps}; expected a step from 1 to {steps}, found {step}"
             yield Problem(("faults", index, "when", "step"), message)
+        if fault.trigger.phase is not None:
+            message = "never fires: no stack tells the tester its phases yet; expected 'step', 'after_s' or 'event'"
+            yield Problem(("faults", index, "when", "phase"), message)
+        event = fault.trigger.event
+        if event is not None and event not in EVENTS and not event.startswith((FAULT_EVENT, CLAIM_EVENT)):
+            valid = (*EVENTS, f"{CLAIM_EVENT}KIND", f"{FAULT_EVENT}{fault.id}")
+            message = f"never fires: no such event; expected {one_of(valid)}"
+            yield Problem(("faults", index, "when", "event"), message, nearest(event, EVENTS))
 
 
 def _limits(scenario: Scenario) -> Iterator[Problem]:

@@ -85,24 +85,66 @@ def test_every_shipped_scenario_can_be_run_and_warns_of_nothing(path: Path) -> N
         ("rank: 2", "agent: n3", "9: faults[0].kill.agent: expected a node of this run", ""),
         ("rank: 2", "node: N1", "9: faults[0].kill.node: expected a node of this run", "did you mean 'n1'?"),
         ("kill: {rank: 2}", "kill: {}", "9: faults[0].kill: expected one target", "got none"),
-        ("kill: {rank: 2}", "kill: {rank: 1, node: n1}", "9: faults[0].kill: expected exactly one target", "rank and node"),
+        (
+            "kill: {rank: 2}",
+            "kill: {rank: 1, node: n1}",
+            "9: faults[0].kill: expected exactly one target",
+            "rank and node",
+        ),
         ("kill: {rank: 2}", "kil: {rank: 2}", "9: faults[0].kil: expected one of", "did you mean 'kill'?"),
-        ("kill: {rank: 2}", "kill: {rank: 2, signal: KIL}", "9: faults[0].kill.signal: expected one of", "did you mean 'KILL'?"),
+        (
+            "kill: {rank: 2}",
+            "kill: {rank: 2, signal: KIL}",
+            "9: faults[0].kill.signal: expected one of",
+            "did you mean 'KILL'?",
+        ),
         ("step: 20", "step: 61", "10: faults[0].when.step: never fires: the workload ends at step 60", "found 61"),
         ("step: 20", "step: 0", "10: faults[0].when.step: expected the number of a step", "got 0"),
         ("step: 20", "event: 'fault:f0'", "10: faults[0].when.event: expected", "got fault:f0"),
         ("step: 20", "event: 'fault:f3'", "10: faults[0].when.event: expected", "got fault:f3"),
+        (
+            "step: 20",
+            "phase: backward",
+            "10: faults[0].when.phase: never fires",
+            "expected 'step', 'after_s' or 'event'",
+        ),
+        ("step: 20", "event: restord", "10: faults[0].when.event: never fires: no such event", "'restored'?"),
         ("program: train.py", "program: trian.py", "6: workload.program: no such file; expected the path", ""),
-        ("program: train.py", "program: bart", "6: workload.program: no such workload; expected", "did you mean 'bert'?"),
-        ("program: train.py", "command: torchrun x", "6: workload.command: stack 'reference' starts", "did you mean 'program'?"),
+        (
+            "program: train.py",
+            "program: bart",
+            "6: workload.program: no such workload; expected",
+            "did you mean 'bert'?",
+        ),
+        (
+            "program: train.py",
+            "command: torchrun x",
+            "6: workload.command: stack 'reference' starts",
+            "did you mean 'program'?",
+        ),
         ("program: train.py, ", "", "6: workload.program: is missing; expected the name of a workload", ""),
         ("nodes: 3", "nodes: 6", "6: workload.nodes: expected at most 5, one member a node, found 6", ""),
         ("steps: 60", "steps: 60, args: {seed: 1}", "6: workload.args.seed: expected the field 'seed'", ""),
-        ("steps: 60", "steps: 60, args: {a: [1]}", "6: workload.args.a: expected a mapping of option names", "found a list"),
+        (
+            "steps: 60",
+            "steps: 60, args: {a: [1]}",
+            "6: workload.args.a: expected a mapping of option names",
+            "found a list",
+        ),
         ("steps: 60", "steps: 60, args: {a: .inf}", "6: workload.args.a: expected", "found inf"),
         ("steps: 60", "steps: 60, args: {9x: 1}", "6: workload.args.9x: expected a mapping of option names", ""),
-        ("first_step_s: {max: 1.0}", "frist_step_s: {max: 1}", "12: slo.frist_step_s: unknown figure", "'first_step_s'?"),
-        ("first_step_s: {max: 1.0}", "weights_equal: {equal: 1}", "12: slo.weights_equal: unknown figure", "'weights'?"),
+        (
+            "first_step_s: {max: 1.0}",
+            "frist_step_s: {max: 1}",
+            "12: slo.frist_step_s: unknown figure",
+            "'first_step_s'?",
+        ),
+        (
+            "first_step_s: {max: 1.0}",
+            "weights_equal: {equal: 1}",
+            "12: slo.weights_equal: unknown figure",
+            "'weights'?",
+        ),
         ("first_step_s: {max: 1.0}", "weights: eqal", "12: slo.weights: expected 'equal', found 'eqal'", "'equal'?"),
         ("max: 1.0", "maximum: 1.0", "12: slo.first_step_s.maximum: unknown kind of limit", "did you mean 'max'?"),
         ("max: 1.0", "max: -1", "12: slo.first_step_s.max: expected a number of seconds", "found -1"),
@@ -115,15 +157,30 @@ def test_every_shipped_scenario_can_be_run_and_warns_of_nothing(path: Path) -> N
         ("{max: 1.0}", "{p95: 1}", "12: slo.first_step_s.p95: p95 at 95% confidence needs 59 repeats", ""),
         ("{max: 1.0}", "{p50: 1}", "12: slo.first_step_s.p50: p50 at 95% confidence needs 5 repeats", ""),
         ("first_step_s: {max: 1.0}", "goodput: {p95: 1}", "12: slo.goodput.p95: unknown kind of limit", ""),
-        ("first_step_s: {max: 1.0}", "lost_steps: {max: 3 steps}", "12: slo.lost_steps.max: expected a number", "'3 steps'"),
+        (
+            "first_step_s: {max: 1.0}",
+            "lost_steps: {max: 3 steps}",
+            "12: slo.lost_steps.max: expected a number",
+            "'3 steps'",
+        ),
         ("\n  first_step_s: {max: 1.0}", " {}", "11: slo: is empty; expected at least one limit", ""),
         ("\n  first_step_s: {max: 1.0}", "", "11: slo: expected a mapping of figures to limits, found nothing", ""),
         ("certifies: [rank-death]", "certifies: rank-death", "4: certifies: expected a list", "found 'rank-death'"),
         ("not: [network]", "not: network", "5: not: expected a list of words", "found 'network'"),
         ("not: [network]", "not_: [network]", "1: not: is missing", ""),
-        ("certifies: [rank-death]", "certifies: []", "4: certifies: expected a list of at least one word", "found a list"),
+        (
+            "certifies: [rank-death]",
+            "certifies: []",
+            "4: certifies: expected a list of at least one word",
+            "found a list",
+        ),
         ("name: reference", "name: referenc", "7: stack.name: expected one of 'reference', 'torchrun'", "'reference'?"),
-        ("limits: ci", "limits: CI", "7: stack.limits: expected one of 'ci', 'production', found 'CI'", "did you mean 'ci'?"),
+        (
+            "limits: ci",
+            "limits: CI",
+            "7: stack.limits: expected one of 'ci', 'production', found 'CI'",
+            "did you mean 'ci'?",
+        ),
         ("limits: ci", "port: 99999", "7: stack.port: expected a port from 0 to 65535", "found 99999"),
         ("ranks: 4", "ranks: 4.0", "6: workload.ranks: expected a whole number of ranks", "found 4.0"),
         ("ranks: 4", "ranks: true", "6: workload.ranks: expected a whole number of ranks", "found true"),
@@ -135,7 +192,12 @@ def test_every_shipped_scenario_can_be_run_and_warns_of_nothing(path: Path) -> N
         ("claim: It recovers.", "claim: ' '", "2: claim: expected a sentence", ""),
         ("  - kill: {rank: 2}\n    when: {step: 20}", "  []", "8: faults: is empty; expected at least one fault", ""),
         ("  - kill: {rank: 2}\n    when: {step: 20}", "  kill: {rank: 2}", "8: faults: expected a list of faults", ""),
-        ("  - kill: {rank: 2}\n    when: {step: 20}", "  - kill", "9: faults[0]: expected a mapping such as", "found 'kill'"),
+        (
+            "  - kill: {rank: 2}\n    when: {step: 20}",
+            "  - kill",
+            "9: faults[0]: expected a mapping such as",
+            "found 'kill'",
+        ),
         ("    when: {step: 20}\n", "", "9: faults[0].when: expected conditions, such as {step: 20}", "got none"),
         ("step: 20", "stepp: 20", "10: faults[0].when.stepp: expected one of", "did you mean 'step'?"),
     ],
@@ -147,14 +209,14 @@ def test_what_cannot_be_meant_is_refused(file: Path, old: str, new: str, start: 
 
 
 def test_a_spare_is_only_hit_where_there_is_one(file: Path) -> None:
-    assert accepted(file, ("rank: 2", "spare: any"))
+    assert accepted(file, ("rank: 2", "spare: any")).faults[0].target.what == "spare"
     (line,) = refused(file, ("rank: 2", "spare: any"), ("spares: 1", "spares: 0"))
     assert line.startswith("9: faults[0].kill.spare: expected a workload with `spares` of at least 1")
 
 
 def test_two_faults_may_not_wait_for_each_other(file: Path) -> None:
     second = "step: 20}\n  - kill: {rank: 1}\n    when: {event: 'fault:f0'}"
-    assert accepted(file, ("step: 20}", second))
+    assert len(accepted(file, ("step: 20}", second)).faults) == 2
     lines = refused(file, ("step: 20}", second.replace("step: 20", "event: 'fault:f1'")))
     assert lines[0].startswith("10: faults[0].when.event: expected faults that do not wait for each other")
 
@@ -186,7 +248,7 @@ def test_torchrun_has_no_spares_no_controller_and_no_alarms(file: Path) -> None:
     for target in ("controller: true", "agent: n1", "spare: any"):
         assert refused(file, torchrun, ("rank: 2", target))
     (line,) = refused(file, torchrun, ("first_step_s", "detect_s"))
-    assert line == "12: slo.detect_s: stack 'torchrun' raises no alarms; expected 'reaction_s' instead; did you mean 'reaction_s'?"
+    assert line.startswith("12: slo.detect_s: stack 'torchrun' raises no alarms; expected 'reaction_s' instead")
 
 
 def test_a_fault_before_steady_state_is_warned_of(file: Path) -> None:
@@ -216,5 +278,7 @@ def test_yaml_words_of_version_1_1_are_plain_words(file: Path) -> None:
 
 
 def test_errors_do_not_repeat_what_acts_on_a_terminal(file: Path) -> None:
-    lines = refused(file, ("claim: It recovers.", 'claim: It.\n"\\e[31m\\u202e": 1'), ("name: reference", 'name: "\\e[2J"'))
+    lines = refused(
+        file, ("claim: It recovers.", 'claim: It.\n"\\e[31m\\u202e": 1'), ("name: reference", 'name: "\\e[2J"')
+    )
     assert all("\x1b" not in line and "\u202e" not in line for line in lines)

@@ -20,9 +20,14 @@ KNOWN = {
     "minLength", "maxLength", "minItems", "minProperties", "patternProperties", "propertyNames",
 }  # fmt: skip
 TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,), "array": (list,), "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,),
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
     "null": (type(None),),
-}  # fmt: skip
+}
 
 
 def fits(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
@@ -32,13 +37,9 @@ def fits(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> bool
         return fits(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root)
     if "anyOf" in schema and not any(fits(value, one, root) for one in schema["anyOf"]):
         return False
-    if "const" in schema and value != schema["const"]:
+    if value not in schema.get("enum", [value]) or value != schema.get("const", value):
         return False
-    if "enum" in schema and value not in schema["enum"]:
-        return False
-    if "type" in schema and not (
-        isinstance(value, TYPES[schema["type"]]) and (schema["type"] == "boolean") == isinstance(value, bool)
-    ):
+    if "type" in schema and not _is_of(value, schema["type"]):
         return False
     if isinstance(value, dict):
         return _object_fits(value, schema, root)
@@ -47,9 +48,11 @@ def fits(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> bool
         return len(value) >= schema.get("minItems", 0) and all(fits(item, items, root) for item in value)
     if isinstance(value, str):
         return bool(re.search(schema.get("pattern", ""), value)) and len(value) >= schema.get("minLength", 0)
-    if isinstance(value, int | float):
-        return schema.get("minimum", value) <= value <= schema.get("maximum", value)
-    return True
+    return not isinstance(value, int | float) or schema.get("minimum", value) <= value <= schema.get("maximum", value)
+
+
+def _is_of(value: Any, name: str) -> bool:
+    return isinstance(value, TYPES[name]) and (name == "boolean") == isinstance(value, bool)
 
 
 def _object_fits(value: dict[str, Any], schema: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
