@@ -27,10 +27,6 @@ from harness.observe.observation import (
     ObserverLost,
 )
 
-# How often the conductor looks at the time when it matters, and how often otherwise (leases, an interruption).
-TICK_S = 0.02
-IDLE_TICK_S = 0.2
-
 
 def check_capable(faults: Sequence[Fault], catalog: Catalog, hosts: Mapping[str, Host]) -> None:
     """Raise CapabilityError, naming the fault and what is missing, if one cannot be applied on some node."""
@@ -103,7 +99,7 @@ class FaultThread:
     def _incoming(self) -> Iterator[Sighting | None]:
         while not self._stopping.is_set():
             try:
-                yield self._queue.get(timeout=TICK_S if self._sightings.clock_matters() else IDLE_TICK_S)
+                yield self._queue.get(timeout=self._sightings.pause_s())
             except queue.Empty:
                 yield None
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 
 from harness.drill import reference as references
+from harness.drill.ends import End
 from harness.drill.execute import Order, Record, Tools, execute
 from harness.drill.request import plan_of, program_of, request_of
 from harness.judge.plan import Plan, Reference
-from harness.judge.verdict import Judgement, judge
+from harness.judge.verdict import Judgement, Verdict, judge
 from harness.observe.timeline import Timeline
 from harness.scenario import Scenario
 from harness.stacks.base import Stack
@@ -20,12 +22,17 @@ _NEED_REFERENCE = ("weights_equal", "samples_skipped", "samples_repeated")
 
 
 class Drill(NamedTuple):
-    """What one drill yielded. `interrupted` names the signal that ended it early; `dump` and `logs` are for readers."""
+    """What one drill yielded.
+
+    `end` says how the run was over, `interrupted` names the signal that ended it early; `dump` and `logs` are for
+    readers. The timeline may be judged again, changed or not: `judge(timeline, plan, reference)`.
+    """
 
     timeline: Timeline
     judgement: Judgement
     plan: Plan
     reference: Reference | None
+    end: End
     logs: Mapping[str, bytes]
     dump: str
     interrupted: str | None
@@ -73,4 +80,24 @@ def _order(scenario: Scenario, seed: int, stack: Stack, what: str, number: int |
 
 def _judged(record: Record, plan: Plan, reference: Reference | None) -> Drill:
     judgement = judge(record.timeline, plan, reference, record.dirty)
-    return Drill(record.timeline, judgement, plan, reference, record.logs, record.dump, record.interrupted)
+    return Drill(
+        timeline=record.timeline,
+        judgement=_explained(judgement, record.end),
+        plan=plan,
+        reference=reference,
+        end=record.end,
+        logs=record.logs,
+        dump=record.dump,
+        interrupted=record.interrupted,
+    )
+
+
+def _explained(judgement: Judgement, end: End) -> Judgement:
+    """Add to the judge's reasons what a reader needs: the program's traceback, the stack's last words."""
+    own = judgement.own_error
+    if own is not None:
+        return replace(judgement, reasons=(*judgement.reasons, own.traceback.rstrip()))
+    said = any(end.detail in reason for reason in judgement.reasons)
+    if judgement.verdict is Verdict.PASS or end.reason not in ("stopped", "workload-error") or said:
+        return judgement
+    return replace(judgement, reasons=(f"the run ended early ({end.reason}): {end.detail}", *judgement.reasons))

@@ -24,6 +24,11 @@ from harness.observe.observation import (
     TrainingFinished,
 )
 
+# While an effect is not proven yet; while a delay or a duration runs; while only leases and interruptions count.
+PROOF_PAUSE_S = 0.003
+TIMED_PAUSE_S = 0.02
+IDLE_PAUSE_S = 0.2
+
 
 class SightingFilter:
     """The sightings in a stream of observations that matter for these faults."""
@@ -49,11 +54,13 @@ class SightingFilter:
             event, rank = named
             yield Sighting(rank=rank, step=None, phase=None, event=event, at_s=seen.at_s)
 
-    def clock_matters(self) -> bool:
-        """Whether something depends on the time now: a delay, a proof, a duration. Else only sightings count."""
+    def pause_s(self) -> float:
+        """Return after how long the conductor should look at the time although nothing was sighted."""
+        if self._unproven:
+            return PROOF_PAUSE_S
         delayed = any(fault.trigger.after_s is not None for fault in self._waiting.values())
         timed = any(fault not in self._waiting for fault in self._timed)
-        return delayed or timed or bool(self._unproven)
+        return TIMED_PAUSE_S if delayed or timed else IDLE_PAUSE_S
 
     def _note(self, seen: FaultInjected | FaultEffective | FaultFailed | FaultHealed) -> None:
         self._waiting.pop(seen.fault, None)
