@@ -22,7 +22,7 @@ LOGS_CAP_BYTES = 8 * 1024 * 1024
 _NAME_CAP = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
-Writer = Callable[[int, bytes], int]
+Writer = Callable[[int, memoryview], int]
 
 
 class RunFolder:
@@ -51,7 +51,10 @@ class RunFolder:
         return target
 
     def keep_logs(self, logs: Sequence[tuple[str, Path]], folder: str = "logs") -> list[Path]:
-        """Keep the ends of log files as (name, source): 256 KiB each, 8 MiB in all. Missing ones are left out. Raises StoreError."""
+        """Keep the ends of log files, given as (name, source): 256 KiB each, 8 MiB in all. Raises StoreError.
+
+        Those that cannot be read are left out.
+        """
         kept: list[Path] = []
         left = LOGS_CAP_BYTES
         names: set[str] = set()
@@ -139,17 +142,21 @@ def _flush_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+_ELSEWHERE = "name another folder with --out"
+_FULL = ("the disk is full", f"free some space, or {_ELSEWHERE}")
+_DENIED = ("there is no permission to write there", f"change the folder's permissions, or {_ELSEWHERE}")
+_FILE = ("there is a file where a folder should be", f"remove that file, or {_ELSEWHERE}")
 _CAUSES = {
-    errno.ENOSPC: ("the disk is full", "free some space, or name another folder with --out"),
-    errno.EDQUOT: ("your disk quota is used up", "free some space, or name another folder with --out"),
-    errno.EACCES: ("there is no permission to write there", "change the folder's permissions, or name another with --out"),
-    errno.EPERM: ("there is no permission to write there", "change the folder's permissions, or name another with --out"),
-    errno.EROFS: ("the file system is mounted read-only", "name another folder with --out"),
-    errno.ENOTDIR: ("a part of the path is a file, not a folder", "remove that file, or name another folder with --out"),
-    errno.EEXIST: ("there is a file where the folder should be", "remove that file, or name another folder with --out"),
-    errno.EISDIR: ("there is a folder where the file should be", "remove it, or name another folder with --out"),
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: ("your disk quota is used up", f"free some space, or {_ELSEWHERE}"),
+    errno.EACCES: _DENIED,
+    errno.EPERM: _DENIED,
+    errno.EROFS: ("the file system is mounted read-only", _ELSEWHERE),
+    errno.ENOTDIR: _FILE,
+    errno.EEXIST: _FILE,
+    errno.EISDIR: ("there is a folder where the file should be", f"remove it, or {_ELSEWHERE}"),
     errno.ENAMETOOLONG: ("the path is too long", "name a shorter folder with --out"),
-    errno.EFBIG: ("the file is larger than the limit of this shell (ulimit -f)", "raise the limit and run again"),
+    errno.EFBIG: ("the file is larger than this shell allows (ulimit -f)", "raise the limit and run again"),
 }
 
 
@@ -160,5 +167,5 @@ def _told(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        cause, step = _CAUSES.get(error.errno or 0, (reason, "check the folder, or name another with --out"))
+        cause, step = _CAUSES.get(error.errno or 0, (reason, f"check the folder, or {_ELSEWHERE}"))
         raise StoreError(f"{path} cannot be written: {cause}; {step}") from error

@@ -1,4 +1,4 @@
-"""Judgement + timeline + scenario -> report. Everything a renderer shows is computed here and in the modules it calls."""
+"""Judgement + timeline + scenario -> report. What renderers show is computed here and in the modules it calls."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from harness.judge import checks as judged
 from harness.judge.evidence import Evidence, gather
+from harness.judge.figures import Value
 from harness.judge.plan import Plan, Reference
 from harness.judge.verdict import FaultOutcome, Judgement
 from harness.observe.observation import FaultInjected
@@ -95,7 +96,7 @@ def _own_traceback(judgement: Judgement) -> list[str]:
     return [] if judgement.own_error is None else [judgement.own_error.traceback.rstrip()]
 
 
-def _figure(value: bool | int | float | None) -> bool | int | float | None:
+def _figure(value: Value) -> Value:
     if isinstance(value, float):
         # An undefined figure is one that does not apply.
         return None if math.isnan(value) else _rounded(value)

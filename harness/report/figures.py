@@ -7,7 +7,7 @@ from harness.report.model import Report
 
 
 def names(report: Report) -> list[str]:
-    """Return the figures of a report in the judge's order; those that it does not know (an older report's) come last."""
+    """Return the figures of a report in the judge's order; those that it does not know come last."""
     known = dict.fromkeys(FIGURES)
     found = dict.fromkeys(name for repeat in report.repeats for name in repeat.figures)
     return [name for name in known if name in found] + [name for name in found if name not in known]

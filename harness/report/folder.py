@@ -38,7 +38,8 @@ def read(folder: Path) -> Report:
     try:
         return Report.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        raise UsageError(f"{folder} holds no {JSON_NAME}: name the folder of a finished run (runs/<scenario>/<time>)") from None
+        hint = "name the folder of a finished run (runs/<scenario>/<time>)"
+        raise UsageError(f"{folder} holds no {JSON_NAME}: {hint}") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValidationError as error:

@@ -6,9 +6,8 @@ import math
 import unicodedata
 
 from harness import terminal
+from harness.judge.figures import Value
 from harness.report.model import Slo
-
-Value = bool | int | float | None
 
 NOT_APPLICABLE = "n/a"
 NEVER = "never"
@@ -35,7 +34,7 @@ _TITLES = {
     "goodput": "goodput",
     "utilization": "utilization",
     "weights_equal": "weights equal",
-    "weights": "weights",
+    "weights": "final weights",
     "steady_after_heal": "steady after the heal",
     "training_complete": "training complete",
 }
@@ -125,7 +124,8 @@ def line(text: str, cap_chars: int = 200) -> str:
 
 def width_cells(text: str) -> int:
     """Return how many cells of a terminal (or average digits of a label) `text` takes."""
-    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text if not unicodedata.combining(char))
+    standing = (char for char in text if not unicodedata.combining(char))
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in standing)
 
 
 def clip(text: str, cells: int) -> str:

@@ -15,20 +15,12 @@ from harness.report.views import view
 
 def render(report: Report) -> str:
     """Return the page. All text is escaped, and controls and direction marks in it are shown as escapes."""
-    css = Markup(_environment().loader_source("report.css"))
-    return _environment().get_template("report.html.j2").render(report=report, view=view(report), css=css)
-
-
-class _Environment(Environment):
-    def loader_source(self, name: str) -> str:
-        """Return a package file as it is."""
-        assert self.loader is not None
-        return self.loader.get_source(self, name)[0]
+    return _environment().get_template("report.html.j2").render(report=report, view=view(report))
 
 
 @cache
-def _environment() -> _Environment:
-    environment = _Environment(
+def _environment() -> Environment:
+    environment = Environment(
         loader=PackageLoader("harness.report"),
         autoescape=True,
         undefined=StrictUndefined,

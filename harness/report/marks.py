@@ -1,4 +1,4 @@
-"""The moments and stretches that a timeline shows, fault by fault, as the judge finds them. Times: seconds since the start."""
+"""The moments and stretches that a timeline shows, fault by fault, as the judge finds them. Seconds since the start."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def reached(evidence: Evidence, track: Track, injected: FaultInjected, stage: st
 
 
 def dead_stretches(evidence: Evidence, zero_s: float) -> list[Dead]:
-    """Return the stretches from a fault that stopped ranks to the next step of the whole world; those that meet are one."""
+    """Return the stretches from a fault to the next step of the whole world; those that meet are one."""
     spans: list[Dead] = []
     end_s = rounded(evidence.end_s - zero_s)
     for track, injected in evidence.injected:
@@ -88,7 +88,7 @@ def dead_stretches(evidence: Evidence, zero_s: float) -> list[Dead]:
 
 
 def zoom(marks: Sequence[Mark], dead: Sequence[Dead], steps: Sequence[WorldStep], end_s: float) -> Span | None:
-    """Return the stretch around the faults: some full-world steps before the first, some after the world steps again."""
+    """Return the stretch around the faults: some full-world steps before the first and after the last."""
     injected = [mark.at_s for mark in marks if mark.kind == "injected"]
     if not injected:
         return None

@@ -1,15 +1,16 @@
-"""report.json: what a report says, and nothing about how it looks. Schema version 1; docs/report-schema.md is made from here.
+"""report.json: what a report says, and nothing about how it looks. docs/report-schema.md is made from here.
 
 Every number that a renderer shows is computed before it gets here (harness/report/build.py), so that all formats agree.
-Times named `…_s` inside a repeat are seconds since that repeat's first process was about to be started, unless said otherwise.
-Keys may be added within a schema version and readers ignore those they do not know; a changed meaning or a removed key raises it.
+Times inside a repeat are seconds since that repeat's first process was about to be started, unless said otherwise.
+Keys may be added within a schema version, and readers ignore those that they do not know; a changed meaning or a
+removed key makes a new version.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from harness.report.values import FigureValue, Number, RunText
 
@@ -22,7 +23,7 @@ MarkKind = Literal["injected", "effective", "detected", "swapped", "restored", "
 class Part(BaseModel):
     """Base of every part of a report."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class About(Part):
@@ -32,7 +33,11 @@ class About(Part):
     claim: RunText = Field(description="what a PASS says")
     why: RunText = Field(description="the real incident kind behind it")
     certifies: list[RunText] = Field(description="what a PASS certifies")
-    not_: list[RunText] = Field(alias="not", description="what a PASS does not certify")
+    not_: list[RunText] = Field(
+        validation_alias=AliasChoices("not", "not_"),
+        serialization_alias="not",
+        description="what a PASS does not certify",
+    )
     tags: list[RunText] = Field(default=[], description="the scenario's tags")
     workload: RunText = Field(description="program or command, with its arguments")
     ranks: int = Field(description="world size")
@@ -260,7 +265,9 @@ class Report(Part):
     about: About
     environment: Environment
     repeats: list[Repeat]
-    featured: int | None = Field(description="index of the repeat drawn first: the one that decided the verdict, else the slowest")
+    featured: int | None = Field(
+        description="index of the repeat that decided the verdict; when all passed, of the slowest"
+    )
     slos: list[Slo] = Field(description="failed ones first")
     summary: dict[str, Summary] = Field(description="by figure")
 

@@ -1,4 +1,4 @@
-"""Timeline -> what the timeline drawing needs: one track a rank, who held it, full-world steps, claims, losses. Pure."""
+"""Timeline -> what its drawing needs: one track a rank, who held it, full-world steps, losses. Pure."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class _Holding:
 
 
 def holds(timeline: Timeline, roll: Roll) -> list[Hold]:
-    """Return who held each rank and for how long, by rank and time. Stacks that do not say so are read off their steps."""
+    """Return who held each rank and for how long. Where a stack does not say so, its steps do."""
     zero_s, last_s = origin_s(timeline), end_s(timeline)
     exits = {seen.member: seen.at_s for seen in reversed(timeline.of(ProcessExited))}
     open_: dict[int, _Holding] = {}
@@ -224,8 +224,12 @@ def loss_curves(timeline: Timeline, reference: Sequence[float | None]) -> Losses
         if seen.loss is not None and 1 <= seen.step <= MAX_STEPS_DRAWN:
             by_step[seen.step][seen.rank] = seen.loss
     run = [_whole_mean(by_step.get(step, {}), world) for step in range(1, max(by_step, default=0) + 1)]
-    pairs = [(ours, theirs) for ours, theirs in zip(run, reference, strict=False) if ours is not None and theirs is not None]
-    difference = max((abs(ours - theirs) for ours, theirs in pairs), default=None)
+    differences = [
+        abs(ours - theirs)
+        for ours, theirs in zip(run, reference, strict=False)
+        if ours is not None and theirs is not None
+    ]
+    difference = max(differences, default=None)
     return Losses(run=list(run), reference=list(reference), max_difference=difference)
 
 

@@ -52,7 +52,7 @@ def figures(repeats: Sequence[Repeat]) -> dict[str, Summary]:
 
 
 def nearest_rank(ordered: Sequence[float], share: float) -> float:
-    """Return the smallest value that `share` of the values do not exceed. Interpolating would invent a value beside inf."""
+    """Return the smallest value that `share` of the values do not exceed: no value is made up beside inf."""
     return ordered[max(0, math.ceil(share * len(ordered) - 1e-9) - 1)]
 
 
@@ -82,7 +82,7 @@ def _slo(checks: Sequence[Check]) -> Slo:
         passed=sum(check.verdict == "PASS" for check in checks),
         of=len(checks),
         values=[check.value for check in checks],
-        median=_rounded(statistics.median(values)) if len(values) > 1 else checks[0].value if len(checks) == 1 else None,
+        median=checks[0].value if len(checks) == 1 else _rounded(statistics.median(values)) if values else None,
         worst=_worst(checks),
         reason=next(check.reason for check in checks if check.verdict == verdict),
     )
@@ -165,7 +165,8 @@ def _story(repeats: Sequence[Repeat], stats: dict[str, Summary]) -> str:
     lost = stats.get("lost_steps")
     if lost is not None:
         most = int(lost.max) if math.isfinite(lost.max) else None
-        parts.append("no step lost" if most == 0 else "steps lost" if most is None else f"{formats.count(most, 'step')} lost")
+        lost_words = "steps lost" if most is None else f"{formats.count(most, 'step')} lost"
+        parts.append("no step lost" if most == 0 else lost_words)
     scope = f" (medians of {len(repeats)} repeats)" if len(repeats) > 1 else ""
     who = f"{who[:1].upper()}{who[1:]}"
     return f"{who}{': ' if parts else ''}{', '.join(parts)}{scope}."

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from harness.judge.figures import Value
 from harness.report import formats
 from harness.report.draw import cells
 from harness.report.model import Repeat, Report
@@ -23,7 +24,22 @@ REASONS_SHOWN = 5
 _STYLES = {"PASS": "bold green", "FAIL": "bold red", "INCONCLUSIVE": "bold yellow", "ERROR": "bold magenta"}
 _GENERATION_STYLES = ("blue", "cyan", "magenta", "yellow", "green", "white")
 # For terminals whose encoding knows no more.
-_ASCII = {"≤": "<=", "≥": ">=", "∞": "inf", "█": "#", "▓": "=", "·": ".", "✕": "x", "…": "...", "×": "x", "→": "->", "–": "-", "−": "-"}
+_ASCII = str.maketrans(
+    {
+        "≤": "<=",
+        "≥": ">=",
+        "∞": "inf",
+        "█": "#",
+        "▓": "=",
+        "·": ".",
+        "✕": "x",
+        "×": "x",
+        "…": "...",
+        "→": "->",
+        "–": "-",
+        "−": "-",
+    }
+)
 
 
 def as_text(report: Report, folder: Path | None) -> str:
@@ -38,7 +54,7 @@ def print_summary(report: Report, folder: Path | None, stream: TextIO) -> None:
     """Print the summary: in colour on a terminal, plain elsewhere, in ASCII where the stream can hold nothing else."""
     encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("_", "-")
     if not encoding.startswith("utf"):
-        text = as_text(report, folder).translate(str.maketrans(_ASCII))
+        text = as_text(report, folder).translate(_ASCII)
         print(text.encode("ascii", "replace").decode("ascii"), file=stream, flush=True)
     elif not stream.isatty():
         print(as_text(report, folder), file=stream, flush=True)
@@ -82,7 +98,9 @@ def _parts(report: Report, folder: Path | None, width: int) -> Iterator[Renderab
 def _reasons(report: Report) -> list[str]:
     """Return the reasons that neither the headline nor the table of SLOs says."""
     said = [slo.reason for slo in report.slos if slo.reason]
-    return [reason for reason in report.reasons if reason != report.headline and not any(text in reason for text in said)]
+    return [
+        reason for reason in report.reasons if reason != report.headline and not any(text in reason for text in said)
+    ]
 
 
 def _slo_table(report: Report) -> Table:
@@ -114,17 +132,13 @@ def _other_figures(report: Report) -> str:
     bound = {slo.slo for slo in report.slos}
     if "weights" in bound:
         bound.add("weights_equal")
-    shown = [
-        f"{name} {formats.figure(name, _plain(report, name))}"
-        for name in report.summary
-        if name not in bound
-    ]
+    shown = [f"{name} {formats.figure(name, _plain(report, name))}" for name in report.summary if name not in bound]
     if not shown:
         return ""
     return f"{'also (medians)' if len(report.repeats) > 1 else 'also'}: {', '.join(shown)}"
 
 
-def _plain(report: Report, name: str) -> formats.Value:
+def _plain(report: Report, name: str) -> Value:
     return report.repeats[0].figures.get(name) if len(report.repeats) == 1 else report.summary[name].p50
 
 
@@ -147,7 +161,8 @@ def _drill(repeat: Repeat, width: int, *, many: bool) -> Iterator[RenderableType
     for cell_row in drawn.rows:
         text = Text(f"  {cell_row.label:<8}")
         for cell, generation in zip(cell_row.cells, cell_row.generations, strict=True):
-            text.append(cell, style="red" if cell == cells.END else _GENERATION_STYLES[generation % 6] if generation >= 0 else "dim")
+            style = _GENERATION_STYLES[generation % len(_GENERATION_STYLES)] if generation >= 0 else "dim"
+            text.append(cell, style="red" if cell == cells.END else style)
         yield text
     if drawn.more:
         yield Text(f"  {drawn.more}")

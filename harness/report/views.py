@@ -127,6 +127,8 @@ class View:
     slos: list[SloRow]
     figures: list[FigureRow]
     absent: str
+    unknown: list[tuple[str, str]]
+    badput: str
     featured: Featured | None
     featured_why: str
     repeats: list[RepeatItem]
@@ -136,8 +138,9 @@ class View:
 def view(report: Report) -> View:
     """Return everything the page shows."""
     many = len(report.repeats) > 1
-    absent = [name for name in figures.names(report) if name not in report.summary] if report.repeats else []
     chosen = None if report.featured is None else report.repeats[report.featured]
+    unknown = {name: why for repeat in reversed(report.repeats) for name, why in repeat.unknown.items()}
+    absent = [name for name in figures.names(report) if name not in report.summary and name not in unknown]
     return View(
         many=many,
         repeats_text=formats.count(len(report.repeats), "repeat"),
@@ -149,6 +152,8 @@ def view(report: Report) -> View:
         slos=[slo_row(slo) for slo in report.slos],
         figures=[_figure_row(report, name) for name in figures.names(report) if name in report.summary],
         absent=", ".join(absent),
+        unknown=list(unknown.items()),
+        badput="" if chosen is None else badput_text(chosen),
         featured=None if chosen is None else _featured(chosen),
         featured_why="the slowest" if report.verdict == "PASS" else "it decided the verdict",
         repeats=_repeats(report) if many else [],
@@ -248,8 +253,14 @@ def _repeats(report: Report) -> list[RepeatItem]:
 
 def key_figures(repeat: Repeat) -> str:
     """Return a repeat's key figures in one line."""
-    shown = [(name, repeat.figures.get(name)) for name in TILES]
-    return " · ".join(f"{formats.title(name)} {formats.figure(name, value)}" for name, value in shown if value is not None)
+    known = [(name, value) for name in TILES if (value := repeat.figures.get(name)) is not None]
+    return " · ".join(f"{formats.title(name)} {formats.figure(name, value)}" for name, value in known)
+
+
+def badput_text(repeat: Repeat) -> str:
+    """Return the time that a drill lost, by cause; empty where nothing is known of it."""
+    lost = [(cause, lost_s) for cause, lost_s in repeat.badput_s.items() if lost_s > 0]
+    return ", ".join(f"{formats.line(cause).replace('_', ' ')} {formats.seconds(lost_s)}" for cause, lost_s in lost)
 
 
 def _featured(repeat: Repeat) -> Featured:
@@ -278,7 +289,8 @@ def _whole_text(repeat: Repeat) -> str:
     if not starts:
         return "No rank completed a step."
     frame = " The framed stretch is enlarged below." if drawing.zoom is not None else ""
-    return f"The first step began {formats.seconds(min(starts))} after the drill's first process; what came before is not drawn.{frame}"
+    began = formats.seconds(min(starts))
+    return f"The first step began {began} after the drill's first process; what came before is not drawn.{frame}"
 
 
 def _zoom_text(repeat: Repeat) -> str:

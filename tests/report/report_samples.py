@@ -37,7 +37,7 @@ STEP_S = 0.070
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a made-up drill goes. `dead_s` None: the world never steps again; `redo` completed steps are executed again."""
+    """How a made-up drill goes. `dead_s` None: no step ever again; `redo` completed steps are executed again."""
 
     ranks: int = 4
     spares: int = 1
@@ -175,9 +175,7 @@ def plan_of(shape: Shape) -> Plan:
     """Return what a made-up drill was asked for."""
     kind = "stop" if shape.stop_instead else "kill"
     wanted = [shape.kill_rank is not None, shape.second_kill is not None]
-    faults = tuple(
-        PlannedFault(f"f{number}", kind, shape.stop_instead, False, None) for number in range(sum(wanted))
-    )
+    faults = tuple(PlannedFault(f"f{number}", kind, shape.stop_instead, False, None) for number in range(sum(wanted)))
     return Plan(shape.ranks, shape.steps, faults, LIMITS, True, 60.0, True)
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from harness.judge.figures import Value
 from harness.report import formats
 from harness.report.draw.scale import Scale, Tick
 from harness.report.model import Drawing, Slo, SteadyState
@@ -79,7 +80,7 @@ def step_times(drawing: Drawing, steady: SteadyState | None) -> Plot | None:
     durations = sorted(step.duration_s for step in timed if step.duration_s is not None)
     limit_s = steady.limit_s if steady is not None and math.isfinite(steady.limit_s) else None
     usual_s = durations[len(durations) // 2]
-    # One long pause must not flatten all other steps: what is higher than the frame is drawn at its edge, with its value.
+    # One long pause must not flatten all other steps: what is higher than the plot is drawn at its edge, with its time.
     top_s = min(durations[-1] * 1.08, max(2.6 * usual_s, 1.5 * (limit_s or 0.0)))
     xs = Scale(min(step.step for step in timed) - 1, max(step.step for step in timed) + 1, 58.0, PLOT_WIDTH_PX - 14.0)
     ys = Scale(0.0, top_s or 1.0, PLOT_HEIGHT_PX - 34.0, 22.0)
@@ -176,7 +177,7 @@ class Strip:
     middle: float = STRIP_HEIGHT_PX / 2
 
 
-def strip(name: str, values: Sequence[formats.Value], median: formats.Value, slo: Slo | None) -> Strip | None:
+def strip(name: str, values: Sequence[Value], median: Value, slo: Slo | None) -> Strip | None:
     """Lay out the values of all repeats. None where there is no number."""
     numbers = [(index, float(value)) for index, value in enumerate(values) if value is not None]
     if not numbers:

@@ -60,9 +60,11 @@ def standbys(drawing: Drawing) -> list[Standby]:
     for index, member in enumerate(drawing.members):
         if member.role != "spare" or member.joined_s is None:
             continue
-        takes = min((hold for hold in drawing.holds if hold.member == index), key=lambda hold: hold.from_s, default=None)
-        ends = [drawing.end_s, *([] if takes is None else [takes.from_s]), *([] if member.exited_s is None else [member.exited_s])]
-        result.append(Standby(index, member.joined_s, max(member.joined_s, min(ends)), takes))
+        held = [hold for hold in drawing.holds if hold.member == index]
+        takes = min(held, key=lambda hold: hold.from_s, default=None)
+        ends = [drawing.end_s, None if takes is None else takes.from_s, member.exited_s]
+        to_s = min(end for end in ends if end is not None)
+        result.append(Standby(index, member.joined_s, max(member.joined_s, to_s), takes))
     return sorted(result, key=lambda wait: wait.from_s)
 
 
@@ -79,7 +81,7 @@ def holder_text(drawing: Drawing, rank: int, window: Span) -> str:
 
 
 def layout(drawing: Drawing, window: Span, *, top_px: float, tall_px: float, low_px: float) -> list[Row]:
-    """Return the rows of a window from top to bottom. Up to 12 ranks are all tall; beyond, only those that faults touched."""
+    """Return the rows of a window. Up to 12 ranks are all tall; beyond, only those that faults touched."""
     ranks = sorted({track.rank for track in drawing.tracks} | {hold.rank for hold in drawing.holds})
     all_tall = len(ranks) <= ALL_TALL_MOST or len(drawing.affected) > ALL_TALL_MOST
     gap_px = 4.0 if all_tall else 2.0

@@ -48,12 +48,13 @@ class MarkLine:
 
 @dataclass(frozen=True, slots=True)
 class Glyph:
-    """A small sign on a row."""
+    """A small sign on a row; `down` turns it round, so that colour is not all that tells signs apart."""
 
     css: str
     x: float
     y: float
     tip: str
+    down: bool = False
 
 
 @dataclass(frozen=True, slots=True)

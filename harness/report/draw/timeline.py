@@ -18,8 +18,23 @@ LANE_PX = 17.0
 CHAR_PX = 6.4
 AXIS_PX = 26.0
 GENERATION_COLOURS = 6
-_CLAIM_LOOKS = {"right": "good", "suspicion": "doubt", "undecided": "doubt", "ambient": ""}
+_CLAIM_LOOKS = {"right": "good", "suspicion": "doubt", "undecided": "doubt", "ambient": "", "vague": ""}
 
+
+# Beyond these many marks, labels would fill the page: only the kinds that tell the story are kept.
+MARKS_MOST = 18
+_STORY = frozenset({"injected", "first_step", "recovered", "healed"})
+_SHORT_STORY = frozenset({"injected", "first_step"})
+
+
+def _told(marks: list[Mark], window: Span, kinds: list[frozenset[str]]) -> list[Mark]:
+    """Return the marks within a window of the first set of kinds that is small enough; faults alone if none is."""
+    inside = [mark for mark in marks if window.from_s <= mark.at_s <= window.to_s]
+    for wanted in kinds:
+        chosen = [mark for mark in inside if mark.kind in wanted]
+        if len(chosen) <= MARKS_MOST:
+            return chosen
+    return [mark for mark in inside if mark.kind == "injected"][:MARKS_MOST]
 
 
 def whole(drawing: Drawing) -> Sheet:
@@ -28,7 +43,7 @@ def whole(drawing: Drawing) -> Sheet:
     first_s = min(starts, default=0.0)
     window = Span(from_s=max(0.0, first_s - 0.02 * (drawing.end_s - first_s)), to_s=drawing.end_s)
     many = len(drawing.tracks) > 16
-    marks = [mark for mark in drawing.marks if mark.kind in {"injected", "first_step", "recovered", "healed"}]
+    marks = _told(drawing.marks, window, [_STORY, _SHORT_STORY])
     sheet = _Sheet(drawing, window, marks, tall_px=5.0 if many else 12.0, low_px=3.0, each_bar=False, zero_s=0.0)
     return sheet.lay_out("time since the start", drawing.zoom)
 
@@ -38,7 +53,9 @@ def zoomed(drawing: Drawing) -> Sheet | None:
     if drawing.zoom is None:
         return None
     zero_s = next((mark.at_s for mark in drawing.marks if mark.kind == "injected"), drawing.zoom.from_s)
-    sheet = _Sheet(drawing, drawing.zoom, drawing.marks, tall_px=22.0, low_px=6.0, each_bar=True, zero_s=zero_s)
+    every = frozenset(mark.kind for mark in drawing.marks)
+    marks = _told(drawing.marks, drawing.zoom, [every, _STORY | {"detected", "swapped"}, _STORY, _SHORT_STORY])
+    sheet = _Sheet(drawing, drawing.zoom, marks, tall_px=22.0, low_px=6.0, each_bar=True, zero_s=zero_s)
     return sheet.lay_out("time since the first fault", None)
 
 
@@ -61,7 +78,7 @@ class _Sheet:
         self.each_bar = each_bar
         self.zero_s = zero_s
         self.scale = Scale(window.from_s, window.to_s, LEFT_PX, WIDTH_PX - RIGHT_PX)
-        self.marks = [mark for mark in marks if self.scale.holds(mark.at_s)]
+        self.marks = marks
         self.placed = place([(self.scale.px(mark.at_s), self._label_px(mark)) for mark in self.marks])
         lanes = 1 + max((placed.lane for placed in self.placed), default=-1)
         self.top = 8.0 + lanes * LANE_PX + (6.0 if lanes else 0.0)
@@ -248,8 +265,9 @@ class _Sheet:
         boxes = []
         for generation, (from_s, to_s) in sorted(spans.items()):
             x, end = self.scale.px(from_s), self.scale.px(to_s)
-            width, text = round(max(1.0, end - x), 2), f"generation {generation}"
-            text = text if width > CHAR_PX * len(text) + 8 else str(generation) if width > 10 + 7 * len(str(generation)) else ""
+            width = round(max(1.0, end - x), 2)
+            names = (f"generation {generation}", str(generation), "")
+            text = next(name for name in names if not name or width > CHAR_PX * len(name) + 9)
             boxes.append(
                 Box(
                     x,
@@ -313,7 +331,7 @@ class _Sheet:
             if row is not None and self.scale.holds(claim.at_s):
                 css = _CLAIM_LOOKS.get(claim.judged, "bad")
                 tip = f"claim: {claim.kind}, rank {claim.rank}; {claim.judged or 'confirmed'}"
-                glyphs.append(Glyph(f"claim {css}", self.scale.px(claim.at_s), row.middle_px, tip))
+                glyphs.append(Glyph(f"claim {css}", self.scale.px(claim.at_s), row.middle_px, tip, css == "bad"))
         return glyphs
 
     def _frame(self, frame: Span | None) -> Box | None:
