@@ -22,6 +22,7 @@ from harness.words import nearest, one_of
 if TYPE_CHECKING:
     from chaos.leftovers import HealReport
     from harness.doctor import Finding
+    from harness.scenario import Scenario
 
 PASS, FAIL, INCONCLUSIVE, ERROR, USAGE = range(5)
 
@@ -39,15 +40,16 @@ def complain(text: str) -> None:
     print(visible(text, keep_newlines=True), file=sys.stderr, flush=True)
 
 
-def check(files: Sequence[Path]) -> int:
-    """Print what is wrong with each file; return 4 if any is refused."""
+def check(files: Sequence[Path], further: Callable[[Scenario], object] = lambda _scenario: None) -> int:
+    """Print what is wrong with each file; return 4 if any is refused. `further` may refuse by raising UsageError."""
     from harness.scenario import load
 
     code = PASS
     for path in files:
         try:
             scenario = load(path)
-        except ScenarioError as error:
+            further(scenario)
+        except UsageError as error:
             complain(str(error))
             code = USAGE
             continue

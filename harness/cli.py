@@ -8,6 +8,7 @@ caught, so that nobody ever sees a traceback. Heavy modules are imported by the 
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -39,6 +40,10 @@ Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scenario f
 def main(arguments: list[str] | None = None, doors: Doors | None = None) -> int:
     """Run one command line and return its exit code. Never raises."""
     own = Doors() if doors is None else doors
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that knows no "≤" shows an escape instead of ending the command.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         with _Signals():
             action = _parse(sys.argv[1:] if arguments is None else arguments, own)

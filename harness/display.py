@@ -6,7 +6,6 @@ The display must not disturb what it shows: a step costs one comparison, and the
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
@@ -24,11 +23,6 @@ _PLAIN_STEP_LINES = 5
 
 class Display(Progress, Protocol):
     """A Progress that is entered before the first call and left after the last."""
-
-    @property
-    def folders(self) -> Sequence[Path]:
-        """The reports written so far."""
-        ...
 
     def __enter__(self) -> Self:
         """Begin to show."""
@@ -53,7 +47,6 @@ class PlainDisplay:
         self._stream = stream
         self._every = 1
         self._steps = 0
-        self.folders: list[Path] = []
 
     def __enter__(self) -> Self:
         return self
@@ -84,8 +77,6 @@ class PlainDisplay:
 
     def ended(self, verdict: str, headline: str, folder: Path | None) -> None:
         """Print the verdict."""
-        if folder is not None:
-            self.folders.append(folder)
         self._line(verdict_line(verdict, headline, folder))
 
     def _line(self, text: str) -> None:
@@ -99,7 +90,6 @@ class LiveDisplay:
         self._stream = stream
         self._bar: RichProgress | None = None
         self._task: TaskID | None = None
-        self.folders: list[Path] = []
 
     def __enter__(self) -> Self:
         from rich.console import Console
@@ -115,6 +105,9 @@ class LiveDisplay:
             TimeElapsedColumn(),
             console=Console(file=self._stream, markup=False, highlight=False),
             refresh_per_second=_REDRAWS_PER_S,
+            # The summary on stdout is printed above the bar when both go to the terminal, and left alone otherwise.
+            redirect_stdout=sys.stdout.isatty(),
+            redirect_stderr=False,
             transient=True,
         )
         self._bar.start()
@@ -149,8 +142,6 @@ class LiveDisplay:
 
     def ended(self, verdict: str, headline: str, folder: Path | None) -> None:
         """Print the verdict above the bar."""
-        if folder is not None:
-            self.folders.append(folder)
         self._print(verdict_line(verdict, headline, folder))
 
     def _print(self, text: str) -> None:

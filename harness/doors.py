@@ -32,17 +32,11 @@ class Doors:
     def run(self, request: RunRequest) -> int:
         """Run the scenarios."""
         from harness.display import on_stderr
-        from harness.report.folder import read
-        from harness.report.text import print_summary
         from harness.run import RunOptions, run_scenarios
 
         options = RunOptions(repeat=request.repeat, seed=request.seed, out=request.out, on=request.on)
         with on_stderr() as display:
-            code = run_scenarios(request.files, options, display)
-        # After the live view, which would be torn by what is printed into it.
-        for folder in display.folders:
-            print_summary(read(folder), folder, sys.stdout)
-        return code
+            return run_scenarios(request.files, options, display)
 
     def dry_run(self, request: RunRequest) -> int:
         """Print who would be hit, when, by what, and how it would be undone."""
@@ -56,7 +50,10 @@ class Doors:
 
     def check(self, files: Sequence[Path]) -> int:
         """Print what is wrong with each file."""
-        return answers.check(files)
+        from harness.drill.request import program_of
+        from harness.run import STACKS
+
+        return answers.check(files, lambda scenario: program_of(scenario, STACKS[scenario.stack.name]))
 
     def schema(self) -> int:
         """Print the JSON Schema of scenario files."""

@@ -16,6 +16,8 @@ from harness.report.model import Check, Summary
 from harness.terminal import visible
 
 _WORDS = {0: "PASS", 1: "FAIL", 2: "INCONCLUSIVE", 3: "ERROR", 4: "USAGE"}
+# The words of harness/run.py.
+_INTERRUPTED = "interrupted by SIG"
 _REPORT = "report.json"
 _PAGE = "report.html"
 
@@ -38,6 +40,11 @@ class DrillResult:
     def verdict(self) -> str:
         """PASS, FAIL, INCONCLUSIVE or ERROR."""
         return str(self.report["verdict"])
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C or SIGTERM ended the drill."""
+        return any(str(reason).startswith(_INTERRUPTED) for reason in self.report["reasons"])
 
     @property
     def figures(self) -> Mapping[str, float]:

@@ -165,7 +165,6 @@ def _run(
 ) -> DrillResult:
     from harness.display import PlainDisplay
     from harness.drill_result import new_folder, read_result
-    from harness.errors import UsageError
     from harness.run import RunOptions
 
     runner: Runner = config.hook.pytest_rankdrill_runner(config=config)
@@ -175,8 +174,9 @@ def _run(
     wanted = repeat if repeat is not None else config.getoption("--drill-repeat")
     options = RunOptions(repeat=wanted, seed=seed, out=folder, on=None)
     code = runner([path], options, PlainDisplay(sys.stderr))
-    if code == UsageError.exit_code:
-        raise UsageError(f"{path}: refused; 'rankdrill check {path}' says why")
     result = read_result(folder, code)
     properties.extend(result.properties())
+    if result.interrupted:
+        # The run has cleaned up and reported; the session must end too, not go on with the next drill.
+        raise KeyboardInterrupt
     return result

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 Bench = Callable[[bool, Path | None], int]
 """Takes `quick` and the file for the figures, prints them, and returns 0 only if every limit holds."""
 
-NAMES: Mapping[str, Bench] = {}
+
+def _recovery(quick: bool, json_file: Path | None) -> int:
+    # Imported when it is called: the command line must start fast.
+    from harness.bench.recovery import bench
+
+    return bench(quick, json_file)
+
+
+NAMES: Mapping[str, Bench] = MappingProxyType({"recovery": _recovery})

@@ -189,6 +189,19 @@ def test_check_tells_good_from_bad(doors: FakeDoors, tmp_path: Path, capsys: pyt
     assert "noop.yaml: ok" in captured.out
 
 
+def test_check_misses_the_program_that_the_stack_runs(
+    doors: FakeDoors, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text("")
+    path = tmp_path / "mine.yaml"
+    text = (SHIPPED / "noop.yaml").read_text().replace("program: gpt", "program: mine.py")
+    path.write_text(text)
+    assert main(["check", str(path)], doors) == 0
+    path.write_text(text.replace("name: reference", "name: torchrun"))
+    assert main(["check", str(path)], doors) == 4
+    assert "mine_torchrun.py" in capsys.readouterr().err
+
+
 def test_check_warns_without_refusing(doors: FakeDoors, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     early = tmp_path / "early.yaml"
     early.write_text((SHIPPED / "noop.yaml").read_text().replace("step: 20", "step: 5"))

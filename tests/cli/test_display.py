@@ -29,7 +29,6 @@ def test_plain_lines() -> None:
     display = display_on(stream)
     assert isinstance(display, PlainDisplay)
     show(display)
-    assert display.folders == [Path("runs/mine")]
     assert stream.getvalue().splitlines() == [
         "mine 1/2: 20 steps",
         "  starting 3 agents",
@@ -49,7 +48,6 @@ def test_the_live_display_keeps_the_text_of_a_run_from_acting() -> None:
     display = display_on(stream)
     assert isinstance(display, LiveDisplay)
     show(display)
-    assert display.folders == [Path("runs/mine")]
     said = stream.getvalue()
     assert "kill rank 2: injected \\x1b[2J[red]" in said
     assert "PASS: It \\x1b[31m recovered [bold]" in said

@@ -28,6 +28,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import UsageError
+
 HERE = Path(__file__).parent
 
 
@@ -52,7 +54,11 @@ def pytest_rankdrill_runner(config):
         (HERE / "asked.txt").write_text(f"{paths[0].name} {options.repeat} {options.seed} {options.on}\\n")
         word = (HERE / "word.txt").read_text()
         if word == "USAGE":
-            return 4
+            raise UsageError(f"{paths[0]}: no \\x1b such thing")
+        if word == "STOPPED":
+            report = {**_report("ERROR", 3), "reasons": ["interrupted by SIGINT"]}
+            (options.out / "report.json").write_text(json.dumps(report))
+            return 3
         if word == "NOTHING":
             return 3
         progress.started("noop 1/1", steps=60)
@@ -120,11 +126,20 @@ def test_a_refused_scenario_and_a_missing_report_fail_in_words(inner: pytest.Pyt
     say(inner, "USAGE")
     result = run(inner, "scenarios")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*noop.yaml: refused; 'rankdrill check *noop.yaml' says why"])
+    result.stdout.fnmatch_lines(["*noop.yaml: no \\x1b such thing"])
     say(inner, "NOTHING")
     result = run(inner, "scenarios")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["ERROR: the drill ended with exit code 3 and wrote no report to *"])
+
+
+def test_an_interrupted_drill_ends_the_session(inner: pytest.Pytester) -> None:
+    shutil.copy(SHIPPED / "kill-twice.yaml", inner.path / "scenarios")
+    say(inner, "STOPPED")
+    # In a process of its own: inside this one it would end this session.
+    result = inner.runpytest_subprocess("-p", "no:cacheprovider", "scenarios")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert asked(inner) == "kill-twice.yaml None None None"
 
 
 def test_a_broken_file_fails_alone_and_names_the_line(inner: pytest.Pytester) -> None:
