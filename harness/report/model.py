@@ -68,9 +68,9 @@ class SteadyState(Part):
 
     from_step: int | None = Field(description="first step of the steady stretch")
     to_step: int | None = Field(description="last step of the steady stretch")
-    median_s: Number = Field(description="median step time in seconds")
-    mad_s: Number = Field(description="median absolute deviation in seconds")
-    limit_s: Number = Field(description="step limit: max(1.1 × median, median + 4.5 × MAD)")
+    median_s: float = Field(description="median step time in seconds")
+    mad_s: float = Field(description="median absolute deviation in seconds")
+    limit_s: float = Field(description="step limit: max(1.1 × median, median + 4.5 × MAD)")
 
 
 class Fault(Part):
@@ -79,10 +79,10 @@ class Fault(Part):
     id: RunText = Field(description="f0, f1, … in the order of the scenario file")
     kind: RunText = Field(description="kill, stop, …")
     target: RunText = Field(description="who was hit")
-    injected_at_s: Number | None = Field(description="just before the injecting call; null: never injected")
-    effective_at_s: Number | None = Field(description="when a measurement showed the effect")
-    effective_after_s: Number | None = Field(description="injected → effect shown")
-    healed_at_s: Number | None = Field(description="when our undo was verified; null: holds to the end")
+    injected_at_s: float | None = Field(description="just before the injecting call; null: never injected")
+    effective_at_s: float | None = Field(description="when a measurement showed the effect")
+    effective_after_s: float | None = Field(description="injected → effect shown")
+    healed_at_s: float | None = Field(description="when our undo was verified; null: holds to the end")
     proof: RunText = Field(description="the measurement, or why there is none")
     ranks: list[int] = Field(default=[], description="ranks hit")
 
@@ -90,7 +90,7 @@ class Fault(Part):
 class Check(Part):
     """One SLO of one repeat."""
 
-    slo: RunText = Field(description="figure, or `weights`")
+    slo: RunText = Field(description="figure, `weights`, or a rule that always holds")
     limit: RunText = Field(description="limit in words")
     value: FigureValue = Field(description="measured value")
     verdict: VerdictWord = Field(description="verdict of this check")
@@ -103,11 +103,11 @@ class Member(Part):
     """One process that held a rank or stood by."""
 
     name: RunText = Field(description="node/pid")
-    node: RunText
-    pid: int
+    node: RunText = Field(description="node")
+    pid: int = Field(description="process id on its node")
     role: RunText = Field(description="member or spare, at joining")
-    joined_s: Number | None = Field(description="ready to hold a rank")
-    exited_s: Number | None = Field(description="process end seen by the tester; null: not before the end")
+    joined_s: float | None = Field(description="ready to hold a rank")
+    exited_s: float | None = Field(description="process end seen by the tester; null: not before the end")
     exit: RunText = Field(description="exit code or signal in words")
     clean: bool = Field(description="it finished its training or ended with exit code 0")
 
@@ -115,10 +115,10 @@ class Member(Part):
 class Track(Part):
     """The steps of one rank, as columns of equal length in order of completion."""
 
-    rank: int
+    rank: int = Field(description="rank")
     step: list[int] = Field(description="step number")
-    start_s: list[Number] = Field(description="start; where the program does not say, the end of the step before")
-    end_s: list[Number] = Field(description="completion")
+    start_s: list[float] = Field(description="start; where the program does not say, the end of the step before")
+    end_s: list[float] = Field(description="completion")
     generation: list[int] = Field(description="membership of the process group")
     member: list[int] = Field(description="index into `members`")
     redone: list[bool] = Field(description="this rank had completed the step before")
@@ -127,51 +127,51 @@ class Track(Part):
 class Hold(Part):
     """A member holds a rank for a while."""
 
-    rank: int
+    rank: int = Field(description="rank")
     member: int = Field(description="index into `members`")
-    from_s: Number
-    to_s: Number
+    from_s: float = Field(description="it took the rank")
+    to_s: float = Field(description="another took it, it ended, or the drill did")
     generation: int = Field(description="generation in which it took the rank")
 
 
 class Mark(Part):
     """A moment that the timeline shows with a line and a label."""
 
-    kind: MarkKind
-    at_s: Number
-    after_s: Number = Field(description="seconds since its own fault was injected")
-    text: RunText
+    kind: MarkKind = Field(description="what happened")
+    at_s: float = Field(description="when")
+    after_s: float = Field(description="seconds since its own fault was injected")
+    text: RunText = Field(description="label")
     ranks: list[int] = Field(default=[], description="ranks concerned; empty: all")
 
 
 class ClaimSeen(Part):
     """What the stack said was wrong, when the tester read it."""
 
-    at_s: Number = Field(description="receipt by the tester")
-    said_s: Number = Field(description="the stack's own time")
-    kind: RunText
-    rank: int | None
-    node: RunText | None
-    pid: int | None
+    at_s: float = Field(description="receipt by the tester")
+    said_s: float = Field(description="the stack's own time")
+    kind: RunText = Field(description="crash, hang, …")
+    rank: int | None = Field(description="culprit: rank")
+    node: RunText | None = Field(description="culprit: node")
+    pid: int | None = Field(description="culprit: process")
     confirmed: bool = Field(description="false: a suspicion (yellow card)")
     judged: RunText = Field(description="right, suspicion, ambient, false alarm, wrong blame, vague or undecided")
-    detail: RunText
+    detail: RunText = Field(description="the stack's own words")
 
 
 class WorldStep(Part):
     """A step completed by the whole world."""
 
-    step: int
-    generation: int
-    at_s: Number = Field(description="completion by the last rank")
-    duration_s: Number | None = Field(description="since the whole world completed the step before")
+    step: int = Field(description="step number")
+    generation: int = Field(description="membership of the process group")
+    at_s: float = Field(description="completion by the last rank")
+    duration_s: float | None = Field(description="since the whole world completed the step before")
 
 
 class Span(Part):
     """A stretch of time."""
 
-    from_s: Number
-    to_s: Number
+    from_s: float = Field(description="beginning")
+    to_s: float = Field(description="end")
 
 
 class Dead(Span):
@@ -183,7 +183,7 @@ class Dead(Span):
 class Losses(Part):
     """Loss a step: index 0 is step 1; null where none was recorded."""
 
-    run: list[Number | None]
+    run: list[Number | None] = Field(description="mean over the whole world")
     reference: list[Number | None] = Field(description="of the unfaulted run with the same seed; empty: none")
     max_difference: Number | None = Field(description="largest difference at one step; null: nothing to compare")
 
@@ -191,19 +191,19 @@ class Losses(Part):
 class Drawing(Part):
     """What the tester saw, ready to be drawn."""
 
-    end_s: Number = Field(description="last observation")
+    end_s: float = Field(description="last observation")
     ended: RunText = Field(description="how the run ended")
-    world: int
-    members: list[Member]
-    tracks: list[Track]
-    holds: list[Hold]
-    marks: list[Mark]
-    claims: list[ClaimSeen]
+    world: int = Field(description="world size")
+    members: list[Member] = Field(description="in order of appearance")
+    tracks: list[Track] = Field(description="by rank")
+    holds: list[Hold] = Field(description="by rank and time")
+    marks: list[Mark] = Field(description="by time")
+    claims: list[ClaimSeen] = Field(description="in order of receipt")
     dead: list[Dead] = Field(description="no step was completed by the whole world: injected → first step")
     zoom: Span | None = Field(description="the stretch around the faults; null: nothing was injected")
     affected: list[int] = Field(description="ranks that faults hit or that changed hands")
-    world_steps: list[WorldStep]
-    losses: Losses
+    world_steps: list[WorldStep] = Field(description="in order of completion")
+    losses: Losses = Field(description="where the program records them")
 
 
 class Repeat(Part):
@@ -211,26 +211,26 @@ class Repeat(Part):
 
     number: int = Field(description="1, 2, …")
     seed: int = Field(description="seed of this drill")
-    verdict: VerdictWord
-    exit_code: int
+    verdict: VerdictWord = Field(description="of this drill")
+    exit_code: int = Field(description="of this drill")
     reasons: list[RunText] = Field(description="why it is no PASS; empty for a PASS")
     figures: dict[str, FigureValue] = Field(description="see the table of figures")
     unknown: dict[str, RunText] = Field(default={}, description="why a figure is null although it applies, by figure")
-    badput_s: dict[str, Number] = Field(default={}, description="seconds lost, by cause")
-    faults: list[Fault]
-    checks: list[Check]
+    badput_s: dict[str, float] = Field(default={}, description="seconds lost, by cause")
+    faults: list[Fault] = Field(description="in the order of the scenario file")
+    checks: list[Check] = Field(description="limits in the order of the scenario file, then rules that always hold")
     steady: SteadyState | None = Field(description="null: never reached")
-    duration_s: Number = Field(description="from the first process started to the last observation")
-    timeline: Drawing
+    duration_s: float = Field(description="from the first process started to the last observation")
+    timeline: Drawing = Field(description="for drawing")
 
 
 class Slo(Part):
     """One SLO over all repeats, the worst repeat first to be named."""
 
-    slo: RunText
-    limit: RunText
-    op: Literal["max", "min", "equal"]
-    limit_value: Number | None
+    slo: RunText = Field(description="figure, or a rule that always holds")
+    limit: RunText = Field(description="limit in words")
+    op: Literal["max", "min", "equal"] = Field(description="which side of the limit is met")
+    limit_value: Number | None = Field(description="limit in the figure's unit; in steps: of the first repeat")
     verdict: VerdictWord = Field(description="worst verdict of all repeats")
     passed: int = Field(description="repeats that passed")
     of: int = Field(description="repeats in which it was checked")
@@ -243,11 +243,11 @@ class Slo(Part):
 class Summary(Part):
     """A figure over all repeats; repeats where it is null are left out. true counts 1, false 0."""
 
-    n: int
-    min: Number
+    n: int = Field(description="repeats that have the figure")
+    min: Number = Field(description="smallest")
     p50: Number = Field(description="median")
     p95: Number = Field(description="nearest rank: the smallest value that 95 % of the repeats do not exceed")
-    max: Number
+    max: Number = Field(description="largest")
 
 
 class Report(Part):
@@ -262,9 +262,9 @@ class Report(Part):
     headline: RunText = Field(description="the result in one sentence")
     reasons: list[RunText] = Field(description="why it is no PASS; empty for a PASS")
     replay: RunText = Field(description="command that runs the same drill again")
-    about: About
-    environment: Environment
-    repeats: list[Repeat]
+    about: About = Field(description="what was drilled")
+    environment: Environment = Field(description="where")
+    repeats: list[Repeat] = Field(description="each drill")
     featured: int | None = Field(
         description="index of the repeat that decided the verdict; when all passed, of the slowest"
     )
