@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -51,9 +51,8 @@ def planned(injector: Checked, scene: Scene) -> Receipt:
     return injector.plan(fault_of(injector), (target,), host)
 
 
-def wait_proof(measure: object) -> Proof:
+def wait_proof(measure: Callable[[], Proof]) -> Proof:
     """Measure until it is proven."""
-    assert callable(measure)
     proofs: list[Proof] = []
 
     def look() -> bool:
@@ -180,9 +179,8 @@ def test_other_signals_end_a_program_that_does_not_handle_them(name: str) -> Non
     with victim(program=f"{setup} signal.signal(signal.SIGINT, signal.SIG_DFL); signal.pause()") as target:
         receipt = injector.plan(fault, (target,), host)
         injector.inject(receipt, host)
-        assert (
-            wait_proof(lambda: injector.verify(receipt, host)).text == f"process {target.pid} is gone after SIG{name}"
-        )
+        proof = wait_proof(lambda: injector.verify(receipt, host))
+        assert proof.text == f"process {target.pid} is gone after SIG{name}"
 
 
 def test_a_signal_that_is_ignored_is_not_proven() -> None:
