@@ -14,7 +14,7 @@ from typing import Self
 
 from chaos import reaper
 from chaos.clock import Clock
-from chaos.errors import LeaseLostError, LedgerError, ReaperError
+from chaos.errors import LeaseLostError, LedgerError
 from chaos.ledger import RUN_ENTRY, Ledger
 from chaos.ledger_state import Undo
 from chaos.leftovers import HealReport, heal_ledger
@@ -47,7 +47,8 @@ class Guard:
             ledger.arm(RUN_ENTRY, undo, lease_s, renewed=True)
             guard._heartbeat.start()
             reaper.arm(ledger, clock)
-        except (LedgerError, ReaperError):
+        except BaseException:
+            # Ctrl-C included: nothing may stay armed that nobody holds.
             guard.close()
             raise
         return guard

@@ -17,15 +17,16 @@ import pytest
 
 from chaos import processes, reaper, undo
 from chaos.clock import SystemClock
-from chaos.errors import LeaseLostError, ReaperError
+from chaos.errors import LeaseLostError, LedgerError, ReaperError
 from chaos.guard import Guard
-from chaos.ledger import Ledger
+from chaos.ledger import RESERVE_BYTES, Ledger
 from chaos.leftovers import heal_left_overs
 from chaos.target import RosterMember
 from tests.fakes.chaos_fakes import (
     TAG_VARIABLE,
     entries_of,
     is_alive,
+    no_bigger_file_than,
     states_of,
     victim,
     wait_runs,
@@ -264,3 +265,10 @@ def test_reapers_that_cannot_be_armed_stop_the_run_before_it_begins(tmp_path: Pa
     Path(ledger.path).rename(tmp_path / "moved")
     with pytest.raises(ReaperError, match="could not be started"):
         reaper.arm(ledger, CLOCK)
+
+
+def test_a_guard_that_cannot_be_opened_leaves_nothing(tmp_path: Path) -> None:
+    too_long = {"do": "nothing", "note": "x" * RESERVE_BYTES}
+    with no_bigger_file_than(RESERVE_BYTES), pytest.raises(LedgerError, match="cannot write the ledger"):
+        Guard.open(str(tmp_path), "reap-15", undo=(too_long,), clock=CLOCK)
+    assert entries_of(str(tmp_path)) == []
