@@ -31,6 +31,7 @@ _SHM = Path("/dev/shm")  # noqa: S108
 _PROBE_TIMEOUT_S = 10.0
 _SHM_WANTED_BYTES = 256 << 20
 _DISK_WANTED_BYTES = 256 << 20
+_MEMORY_WANTED_BYTES = 3 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ def machine_probes(state_dir: Path, runs_dir: Path) -> tuple[Probe, ...]:
             lambda: _writable(_existing(state_dir), 1 << 20),
         ),
         Probe("clean host", False, "any drill ('rankdrill heal' cleans up)", lambda: _clean(state_dir)),
+        Probe("memory", False, "ranks (about half a GiB each)", _memory),
         Probe("processors", False, "drills on one machine (2 or more)", _processors),
         Probe("cgroup", False, "CPU and memory faults", _cgroup),
         Probe("root", False, "network faults on one machine", _root),
@@ -172,6 +174,16 @@ def _clean(state_dir: Path) -> tuple[bool, str]:
 def _processors() -> tuple[bool, str]:
     count = len(os.sched_getaffinity(0))
     return count >= 2, f"{count} usable"
+
+
+def _memory() -> tuple[bool, str]:
+    import psutil
+
+    memory = psutil.virtual_memory()
+    return memory.available >= _MEMORY_WANTED_BYTES, (
+        f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB available, "
+        f"{_MEMORY_WANTED_BYTES / 2**30:.1f} GiB wanted"
+    )
 
 
 def _cgroup() -> tuple[bool, str]:

@@ -72,7 +72,10 @@ def parse_slo(raw: Any, place: FieldPath) -> tuple[Slo, list[Problem]]:
             problems.extend(_weights_problems(text, (*place, name)))
             continue
         for found in _figure(name, text, (*place, name)):
-            (limits if isinstance(found, Bound) else problems).append(found)  # type: ignore[arg-type]
+            if isinstance(found, Bound):
+                limits.append(found)
+            else:
+                problems.append(found)
     return Slo(tuple(limits), WEIGHTS in raw), problems
 
 
