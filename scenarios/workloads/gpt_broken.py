@@ -1,17 +1,16 @@
 """The `gpt` training, broken on purpose in one way that shows only after a swap; `rankdrill selftest` must catch each.
 
+    --break nothing         sound: the yardstick of the others
     --break skip-sample     the first step after a regroup leaves one sample out and does not say so in its loss
     --break redo-step       the first step after a regroup updates the weights twice and reports one step
     --break random-stream   after a regroup every rank draws dropout from a fresh random stream
     --break restart-all     healthy members leave when they see a regroup, so that everybody is replaced
-    --break never-recover   after a regroup no step is ever completed
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import threading
 
 import torch
 from gpt_model import GPT, Corpus, warmup_then_cosine
@@ -19,7 +18,7 @@ from gpt_model import GPT, Corpus, warmup_then_cosine
 from harness.probe import api as probe
 from harness.resilience.session import Session, State, StepResult
 
-WAYS = ("skip-sample", "redo-step", "random-stream", "restart-all", "never-recover")
+WAYS = ("nothing", "skip-sample", "redo-step", "random-stream", "restart-all")
 
 
 def main() -> None:
@@ -49,8 +48,6 @@ def main() -> None:
             torch.manual_seed(n)
         if first_after_swap and options.way == "restart-all" and veteran and session.generation == 2:
             os._exit(1)
-        if first_after_swap and options.way == "never-recover":
-            threading.Event().wait()
         loss = model.loss(inputs, targets)
         loss.backward()
         optimizer.step()
