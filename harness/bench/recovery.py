@@ -14,7 +14,9 @@ from pathlib import Path
 from harness.bench.bare import BareRanks
 from harness.bench.figures import BenchFigure, conclude
 from harness.drill.execute import Tools
-from harness.drill.perform import Drill
+from harness.drill.interrupt import Interrupt
+from harness.drill.perform import Drill, run_drill
+from harness.drill.progress import Silent
 from harness.errors import HarnessError
 from harness.judge.measure import measure
 from harness.observe.observation import (
@@ -28,7 +30,7 @@ from harness.observe.observation import (
 )
 from harness.observe.timeline import Timeline
 from harness.report.environment import collect as environment
-from harness.run import drill_once, interruptible
+from harness.run import STACKS
 from harness.scenario import load
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
@@ -56,7 +58,8 @@ class _Samples:
 def bench(quick: bool, json_file: Path | None) -> int:
     """Run the benchmark; 0 only if every limit holds."""
     samples = _Samples()
-    with interruptible() as tools:
+    with Interrupt() as interrupt:
+        tools = Tools(interrupt, Silent())
         with BareRanks(SCENARIOS / "workloads" / "gpt_bare.py", world=4, seed=SEED) as bare:
             for _ in range(QUICK_REPEATS if quick else REPEATS):
                 bare_s = statistics.median(bare.durations_s(BARE_STEPS))
@@ -92,7 +95,8 @@ def _figures(samples: _Samples) -> Mapping[str, BenchFigure]:
 
 
 def _drill(name: str, tools: Tools) -> Drill:
-    drill = drill_once(load(SCENARIOS / "bench" / name), SEED, tools)
+    scenario = load(SCENARIOS / "bench" / name)
+    drill = run_drill(scenario, SEED, stack=STACKS[scenario.stack.name], tools=tools)
     if drill.interrupted is not None:
         raise HarnessError(f"the benchmark was ended by {drill.interrupted}")
     return drill

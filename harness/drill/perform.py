@@ -38,16 +38,25 @@ class Drill(NamedTuple):
     interrupted: str | None
 
 
-def run_drill(scenario: Scenario, seed: int, *, stack: Stack, tools: Tools, number: int = 1, of: int = 1) -> Drill:
+def run_drill(
+    scenario: Scenario,
+    seed: int,
+    *,
+    stack: Stack,
+    tools: Tools,
+    number: int = 1,
+    of: int = 1,
+    reference: Reference | None = None,
+) -> Drill:
     """Run and judge repeat `number` of `of`. Raises UsageError before anything starts, HarnessError after cleaning up.
 
     Every repeat trains with the same seed, so that one reference serves all; which of several possible targets is hit
-    is drawn anew.
+    is drawn anew. A `reference` that the caller has spares the unfaulted run.
     """
     plan = plan_of(scenario, stack)
     program_of(scenario, stack)
     key = references.key_of(scenario, stack, seed)
-    reference = references.read(key)
+    reference = reference or references.read(key)
     if reference is None and _needs_reference(plan):
         record = execute(_order(scenario, seed, stack, f"reference run of {scenario.scenario}", None), tools)
         if record.end.reason != "finished" or record.interrupted or record.dirty:
