@@ -19,6 +19,7 @@ from typing import Annotated
 
 import typer
 
+from chaos.errors import ChaosError
 from harness.doors import Doors, RunRequest
 from harness.errors import Interrupted, RankdrillError, UsageError
 from harness.terminal import visible
@@ -59,6 +60,13 @@ def main(arguments: list[str] | None = None, doors: Doors | None = None) -> int:
     except BrokenPipeError:
         # The reader of our output (head, say) has gone; what Python flushes at exit must not complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ERROR
+    except ChaosError as error:
+        _complain(str(error))
+        return ERROR
+    except OSError as error:
+        # The machine refused something: a full disk, a folder without permission. That is no bug of ours.
+        _complain(f"{error.strerror or error}{'' if error.filename is None else f': {error.filename}'}")
         return ERROR
     except Exception as error:  # noqa: BLE001
         # Everything that is raised on purpose was caught above: this is a bug, and is reported as one.

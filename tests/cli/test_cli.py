@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from chaos.errors import LedgerError
 from chaos.leftovers import HealReport
 from harness import answers
 from harness.cli import main
@@ -109,6 +110,8 @@ def test_the_exit_code_is_the_doors(tmp_path: Path, code: int) -> None:
         (WorkloadError("raised"), 2, "rankdrill: raised\n"),
         (RankdrillError("\x1b[31mred\u202e"), 3, "rankdrill: \\x1b[31mred\\u202e\n"),
         (Interrupted("SIGTERM"), 3, "rankdrill: interrupted: SIGTERM\n"),
+        (LedgerError("the ledger is full"), 3, "rankdrill: the ledger is full\n"),
+        (OSError(28, "No space left on device", "/there"), 3, "rankdrill: No space left on device: /there\n"),
         (KeyboardInterrupt(), 3, "rankdrill: interrupted\n"),
     ],
 )
