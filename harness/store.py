@@ -12,13 +12,11 @@ import errno
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from harness.errors import StoreError
 
-LOG_CAP_BYTES = 256 * 1024
-LOGS_CAP_BYTES = 8 * 1024 * 1024
 _NAME_CAP = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -49,23 +47,6 @@ class RunFolder:
                 raise
             _flush_folder(target.parent)
         return target
-
-    def keep_logs(self, logs: Sequence[tuple[str, Path]], folder: str = "logs") -> list[Path]:
-        """Keep the ends of log files, given as (name, source): 256 KiB each, 8 MiB in all. Raises StoreError.
-
-        Those that cannot be read are left out.
-        """
-        kept: list[Path] = []
-        left = LOGS_CAP_BYTES
-        names: set[str] = set()
-        for name, source in logs:
-            tail = _tail(source, min(LOG_CAP_BYTES, left))
-            if tail is None:
-                continue
-            left -= len(tail)
-            unique = _unique(safe_name(name), names)
-            kept.append(self.write(f"{folder}/{unique}", tail))
-        return kept
 
     def _fill(self, path: Path, data: bytes) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
@@ -106,32 +87,6 @@ def safe_name(name: str) -> str:
     """Return a name that is one visible path component whatever `name` holds."""
     cleaned = _UNSAFE.sub("-", name).strip(".-")[:_NAME_CAP]
     return cleaned or "unnamed"
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    for number in itertools.count(1):
-        candidate = name if number == 1 else f"{number}-{name}"
-        if candidate not in taken:
-            taken.add(candidate)
-            return candidate
-    raise AssertionError("the numbers never end")
-
-
-def _tail(source: Path, cap_bytes: int) -> bytes | None:
-    """Return the end of a file, with a line that says what was cut; None when there is no such file or no room."""
-    if cap_bytes <= 0:
-        return None
-    try:
-        with source.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - cap_bytes))
-            data = file.read(cap_bytes)
-    except OSError:
-        # A log that cannot be read is no reason to lose the report.
-        return None
-    if size <= cap_bytes:
-        return data
-    return f"[the first {size - len(data):,} bytes were cut]\n".encode() + data
 
 
 def _flush_folder(path: Path) -> None:

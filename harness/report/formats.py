@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import unicodedata
 
@@ -82,6 +83,15 @@ def _three_digits(value: float) -> str:
 def clock(value_s: float) -> str:
     """Return a moment of a run in seconds: "12.345 s"."""
     return f"{value_s:.3f} s" if math.isfinite(value_s) else NEVER
+
+
+def moment(iso_utc: str) -> str:
+    """Return a UTC moment of ISO 8601 to the second, as people read it; other text as it is."""
+    try:
+        moment = dt.datetime.fromisoformat(iso_utc)
+    except ValueError:
+        return line(iso_utc, 40)
+    return moment.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def figure(name: str, value: Value) -> str:

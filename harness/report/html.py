@@ -29,6 +29,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["line"] = formats.line
+    environment.filters["moment"] = formats.moment
     return environment
 
 

@@ -34,7 +34,7 @@ def render(report: Report) -> str:
 
 def _stamp(report: Report) -> str:
     # The schema's timestamp has no zone; it is UTC.
-    return _text(report.started_at.removesuffix("Z"))
+    return _text(report.started_at).removesuffix("Z").removesuffix("+00:00")
 
 
 def _suite(root: ET.Element, report: Report, repeat: Repeat) -> None:

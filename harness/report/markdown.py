@@ -54,7 +54,10 @@ def _lines(report: Report) -> Iterator[str]:
     yield f"- **A pass certifies**: {escape(', '.join(about.certifies)) or 'nothing is named'}"
     yield f"- **It does not certify**: {escape(', '.join(about.not_)) or 'nothing is named'}"
     yield from (f"- **Backend**: {escape(text)}" for text in about.backend)
-    yield f"- **Run**: {escape(run_text(report))}; {formats.count(len(report.repeats), 'repeat')}, seed {report.seed}"
+    yield (
+        f"- **Run**: {escape(run_text(report))}; {formats.count(len(report.repeats), 'repeat')}, seed {report.seed}, "
+        f"{formats.moment(report.started_at)}"
+    )
     yield ""
     yield from _slos(report)
     yield from _figures(report)

@@ -1,4 +1,4 @@
-"""docs/report-schema.md, written from the model. `python -m harness.report.schema_doc docs/report-schema.md` renews it."""
+"""docs/report-schema.md, written from the model; `python -m harness.report.schema_doc FILE` writes it."""
 
 from __future__ import annotations
 

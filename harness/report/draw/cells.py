@@ -97,7 +97,9 @@ def _row(drawing: Drawing, track: Track, window: Span, columns: int) -> CellRow:
         if track.end_s[number] < window.from_s or track.start_s[number] > window.to_s:
             continue
         first, last = round(scale.px(track.start_s[number])), round(scale.px(track.end_s[number]))
-        for column in range(min(first, columns - 1), max(first + 1, last)):
+        # A step that is shorter than a cell still shows.
+        first = min(first, columns - 1)
+        for column in range(first, max(first + 1, last)):
             cells[column] = ODD if step % 2 else EVEN
             generations[column] = track.generation[number]
     for hold in drawing.holds:
