@@ -7,6 +7,7 @@ import math
 import pytest
 
 from harness.judge.figures import FIGURES
+from harness.judge.verdict import judge
 from harness.observe.observation import (
     FaultInjected,
     MemberId,
@@ -18,7 +19,7 @@ from harness.observe.observation import (
     WorkloadRaised,
 )
 from harness.observe.timeline import Timeline
-from harness.report.build import build_report
+from harness.report.build import build_repeat, build_report
 from harness.report.model import Report
 from harness.report.series import Roll, holds, loss_curves, tracks
 from tests.report.report_samples import (
@@ -132,7 +133,9 @@ def test_the_members_say_who_held_what_and_how_they_ended() -> None:
 
 
 def test_a_hold_ends_with_its_member() -> None:
-    timeline = Timeline([step_at(1.0, 1), ProcessExited(1.5, A, None, 9), step_at(3.0, 2, B), RunEnded(4.0, "finished")])
+    timeline = Timeline(
+        [step_at(1.0, 1), ProcessExited(1.5, A, None, 9), step_at(3.0, 2, B), RunEnded(4.0, "finished")]
+    )
     assert [(hold.member, hold.from_s, hold.to_s) for hold in holds(timeline, Roll(timeline))] == [
         (0, 0.0, 0.5),
         (1, 2.0, 3.0),
@@ -150,7 +153,9 @@ def test_losses_are_means_of_the_whole_world_and_do_not_depend_on_order() -> Non
     members = [MemberId("n0", rank, 1) for rank in range(3)]
     for order in ((0, 1, 2), (2, 1, 0)):
         seen = [StepDone(1.0 + at, None, members[r], r, 3, 0, 1, (), losses[r]) for at, r in enumerate(order)]
-        curve = loss_curves(Timeline([*seen, StepDone(9, None, members[0], 0, 3, 0, 2, (), 9.0)]), (math.fsum(losses) / 3,))
+        curve = loss_curves(
+            Timeline([*seen, StepDone(9, None, members[0], 0, 3, 0, 2, (), 9.0)]), (math.fsum(losses) / 3,)
+        )
         assert curve.run == [pytest.approx(0.2, abs=1e-15), None]
         assert curve.max_difference == 0
 
@@ -161,7 +166,9 @@ def test_losses_that_are_not_finite_survive_json() -> None:
 
 
 def test_the_workloads_own_traceback_is_a_reason() -> None:
-    raised = WorkloadRaised(START_S + 5.2, MemberId("n0", 4100, 100), 0, 3, "ValueError: bad", "Traceback …\nValueError: bad\n")
+    raised = WorkloadRaised(
+        START_S + 5.2, MemberId("n0", 4100, 100), 0, 3, "ValueError: bad", "Traceback …\nValueError: bad\n"
+    )
     repeat = repeat_of(Shape(), more=[raised])
     assert repeat.verdict == "INCONCLUSIVE"
     assert repeat.reasons[-1] == "Traceback …\nValueError: bad"
@@ -178,9 +185,6 @@ def test_a_judge_that_crashed_still_gives_a_report() -> None:
 
 def test_an_empty_timeline_gives_a_report() -> None:
     plan = plan_of(Shape(kill_rank=None))
-    from harness.judge.verdict import judge
-    from harness.report.build import build_repeat
-
     empty = Timeline([])
     judgement = judge(empty, plan, None)
     repeat = build_repeat(number=1, seed=0, timeline=empty, plan=plan, reference=None, judgement=judgement)

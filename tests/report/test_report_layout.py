@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,7 +75,7 @@ def test_rows_do_not_meet() -> None:
         drawing = drawn(Shape(ranks=ranks, kill_rank=0, steps=30))
         assert drawing.zoom is not None
         rows = layout(drawing, drawing.zoom, top_px=0, tall_px=22, low_px=6)
-        for above, below in zip(rows, rows[1:], strict=False):
+        for above, below in pairwise(rows):
             assert above.y_px + above.height_px < below.y_px
 
 
@@ -107,7 +108,9 @@ def test_a_long_run_draws_few_shapes() -> None:
 def test_so_many_faults_that_labels_would_fill_the_page_keep_the_story_only() -> None:
     drawing = drawn(Shape())
     mark = drawing.marks[0]
-    many = drawing.model_copy(update={"marks": [mark.model_copy(update={"at_s": mark.at_s + n / 1000}) for n in range(99)]})
+    many = drawing.model_copy(
+        update={"marks": [mark.model_copy(update={"at_s": mark.at_s + n / 1000}) for n in range(99)]}
+    )
     sheet = timeline.zoomed(many)
     assert sheet is not None
     assert len(sheet.marks) == timeline.MARKS_MOST

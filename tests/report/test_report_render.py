@@ -6,11 +6,13 @@ import io
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.observe.observation import Claim, ObserverLost
+from harness.observe.observation import Claim, Observation, ObserverLost
 from harness.report import formats, html, junit, markdown, text
 from harness.report.folder import companions
 from harness.report.model import Report
@@ -18,7 +20,8 @@ from tests.report.report_samples import START_S, Shape, report_of
 
 HOSTILE = (
     "<script>alert(1)</script><img src=http://evil.example/x onerror=alert(1)>\"'`&amp;]]>--> "
-    "\x1b[31mred\x07\r\x00\x85 \u202eoverride\u2066 \u05e9\u05dc\u05d5\u05dd [link](http://evil.example) | cell |\n# heading\n"
+    "\x1b[31mred\x07\r\x00\x85 \u202eoverride\u2066 \u05e9\u05dc\u05d5\u05dd "
+    "[link](http://evil.example) | cell |\n# heading\n"
     "@everyone www.evil.example {{ 7*7 }} {% raw %} [bold]markup[/bold]"
 )
 VOID = {"meta", "br", "link", "img", "input", "hr"}
@@ -26,13 +29,13 @@ VOID = {"meta", "br", "link", "img", "input", "hr"}
 
 def hostile_report() -> Report:
     """Text of a run wherever a run's text can go."""
-    seen = [
+    seen: list[Observation] = [
         ObserverLost(START_S + 8, HOSTILE),
         Claim(START_S + 8.1, START_S + 8, HOSTILE, 1, 2, HOSTILE, 0, True, HOSTILE),
     ]
-    words = dict.fromkeys(("claim", "why", "workload", "stack", "launch", "file"), HOSTILE)
+    words: dict[str, Any] = dict.fromkeys(("claim", "why", "workload", "stack", "launch", "file"), HOSTILE)
     lists = {name: [HOSTILE, "ok"] for name in ("certifies", "not_", "tags", "backend")}
-    report = report_of(Shape(), more=seen, **words, **lists)
+    report = report_of(Shape(), more=seen, **{**words, **lists})
     repeat = report.repeats[0]
     faults = [repeat.faults[0].model_copy(update={"kind": HOSTILE, "target": HOSTILE, "proof": HOSTILE, "id": HOSTILE})]
     drawing = repeat.timeline
@@ -141,7 +144,9 @@ def test_junit_is_xml_whose_counts_are_right(report: Report) -> None:
         assert int(suite.attrib["errors"]) == len(suite.findall("testcase/error"))
     red = root.findall(".//failure") + root.findall(".//error")
     assert bool(red) == (report.verdict != "PASS")
-    assert {"PASS": set(), "FAIL": {"FAIL"}}.get(report.verdict, {report.verdict}) <= {one.attrib["type"] for one in red}
+    assert {"PASS": set(), "FAIL": {"FAIL"}}.get(report.verdict, {report.verdict}) <= {
+        one.attrib["type"] for one in red
+    }
 
 
 def test_junit_holds_the_figures_as_properties() -> None:
@@ -177,7 +182,9 @@ def test_plain_text_is_plain_and_the_same_everywhere(report: Report) -> None:
     assert shown == text.as_text(report, None)
     assert shown.startswith(report.verdict)
     long = [line for line in shown.split("\n") if len(line) > text.PLAIN_WIDTH]
-    assert all(line.startswith(("backend:", "report:", "again:", "  f0", HOSTILE[:8])) or HOSTILE[:8] in line for line in long)
+    assert all(
+        line.startswith(("backend:", "report:", "again:", "  f0", HOSTILE[:8])) or HOSTILE[:8] in line for line in long
+    )
 
 
 class Stream(io.StringIO):
@@ -210,9 +217,7 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
     assert "<= 200 ms" in (text.as_text(report_of(Shape()), None).replace("≤", "<="))
 
 
-def test_the_summary_says_verdict_figures_fault_and_where_the_report_is(tmp_path: object) -> None:
-    from pathlib import Path
-
+def test_the_summary_says_verdict_figures_fault_and_where_the_report_is() -> None:
     shown = text.as_text(report_of(Shape()), Path("runs/x y"))
     for said in (
         "PASS  kill-one-rank",

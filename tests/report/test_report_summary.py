@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import pytest
 
@@ -14,11 +15,15 @@ from tests.report.report_samples import Shape, repeat_of, report_of
 BASE = repeat_of(Shape())
 
 
-def repeat_with(number: int = 1, verdict: VerdictWord = "PASS", why: Sequence[str] = (), **values: float | None) -> Repeat:
+def repeat_with(
+    number: int = 1, verdict: VerdictWord = "PASS", why: Sequence[str] = (), **values: float | None
+) -> Repeat:
     return BASE.model_copy(update={"number": number, "verdict": verdict, "reasons": list(why), "figures": values})
 
 
-def check_with(value: float | None, verdict: VerdictWord = "PASS", op: str = "max", limit: float = 1.0) -> Check:
+def check_with(
+    value: float | None, verdict: VerdictWord = "PASS", op: Literal["max", "min", "equal"] = "max", limit: float = 1.0
+) -> Check:
     return Check(
         slo="detect_s", limit="max 1 s", value=value, verdict=verdict, reason=f"{value}", op=op, limit_value=limit
     )
@@ -117,7 +122,8 @@ def test_the_drill_that_decided_is_drawn_else_the_slowest() -> None:
 
 def test_a_pass_is_told_as_what_happened() -> None:
     assert report_of(Shape()).headline == (
-        "Kill rank 2: detected after 31 ms, replaced after 38 ms, the whole world stepped again after 112 ms, no step lost."
+        "Kill rank 2: detected after 31 ms, replaced after 38 ms, the whole world stepped again after 112 ms, "
+        "no step lost."
     )
 
 
