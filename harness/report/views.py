@@ -290,7 +290,9 @@ def _whole_text(repeat: Repeat) -> str:
         return "No rank completed a step."
     frame = " The framed stretch is enlarged below." if drawing.zoom is not None else ""
     began = formats.seconds(min(starts))
-    return f"The first step began {began} after the drill's first process; what came before is not drawn.{frame}"
+    return (
+        f"The first step began {began} after the drill's first process; start-up and tidying up are not drawn.{frame}"
+    )
 
 
 def _zoom_text(repeat: Repeat) -> str:

@@ -67,6 +67,11 @@ class Plot:
         return self.left - 8
 
     @property
+    def rule_text_x(self) -> float:
+        """Where the names of horizontal lines begin."""
+        return self.right + 6
+
+    @property
     def x_text_y(self) -> float:
         """Baseline of the horizontal axis' names."""
         return self.bottom + 16
@@ -82,7 +87,8 @@ def step_times(drawing: Drawing, steady: SteadyState | None) -> Plot | None:
     usual_s = durations[len(durations) // 2]
     # One long pause must not flatten all other steps: what is higher than the plot is drawn at its edge, with its time.
     top_s = min(durations[-1] * 1.08, max(2.6 * usual_s, 1.5 * (limit_s or 0.0)))
-    xs = Scale(min(step.step for step in timed) - 1, max(step.step for step in timed) + 1, 58.0, PLOT_WIDTH_PX - 14.0)
+    right = PLOT_WIDTH_PX - 14.0 - (86.0 if limit_s is not None else 0.0)
+    xs = Scale(min(step.step for step in timed) - 1, max(step.step for step in timed) + 1, 58.0, right)
     ys = Scale(0.0, top_s or 1.0, PLOT_HEIGHT_PX - 34.0, 22.0)
     dots = []
     for step in timed:
@@ -94,15 +100,15 @@ def step_times(drawing: Drawing, steady: SteadyState | None) -> Plot | None:
         dots.append(Dot(xs.px(step.step), ys.px(duration_s), css, f"step {step.step}: {text}", text, above, radius))
     rules = []
     if steady is not None and limit_s is not None:
-        # The limit is never below the median: one name above its line and one below its own cannot meet.
+        # The limit is never below the median: the name of the one rises from its line, the other's hangs below.
         limit_y, median_y = ys.px(limit_s), ys.px(steady.median_s)
         rules = [
-            Rule(limit_y, "limit", f"step limit {formats.seconds(limit_s)}", limit_y - 5),
-            Rule(median_y, "median", f"median {formats.seconds(steady.median_s)}", median_y + 13),
+            Rule(limit_y, "limit", f"limit {formats.seconds(limit_s)}", min(limit_y + 4, median_y - 5)),
+            Rule(median_y, "median", f"median {formats.seconds(steady.median_s)}", median_y + 8),
         ]
     return Plot(
         left=58.0,
-        right=PLOT_WIDTH_PX - 14.0,
+        right=right,
         top=22.0,
         bottom=PLOT_HEIGHT_PX - 34.0,
         x_ticks=[tick for tick in xs.ticks(8, lambda value: f"{value:g}") if tick.text.lstrip("-").isdigit()],

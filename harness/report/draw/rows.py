@@ -55,13 +55,20 @@ class Standby:
 
 
 def standbys(drawing: Drawing) -> list[Standby]:
-    """Return every wait of a spare, in order of joining."""
+    """Return every wait of a spare, in order of joining.
+
+    Whoever takes a rank before anybody has completed a step is no spare: where a stack hands out ranks only once all
+    members are there, all of them join as spares.
+    """
     result = []
+    first_s = min((track.end_s[0] for track in drawing.tracks if track.end_s), default=drawing.end_s)
     for index, member in enumerate(drawing.members):
         if member.role != "spare" or member.joined_s is None:
             continue
         held = [hold for hold in drawing.holds if hold.member == index]
         takes = min(held, key=lambda hold: hold.from_s, default=None)
+        if takes is not None and takes.from_s <= first_s:
+            continue
         ends = [drawing.end_s, None if takes is None else takes.from_s, member.exited_s]
         to_s = min(end for end in ends if end is not None)
         result.append(Standby(index, member.joined_s, max(member.joined_s, to_s), takes))

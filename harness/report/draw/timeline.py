@@ -37,11 +37,20 @@ def _told(marks: list[Mark], window: Span, kinds: list[frozenset[str]]) -> list[
     return [mark for mark in inside if mark.kind == "injected"][:MARKS_MOST]
 
 
+def training(drawing: Drawing) -> Span:
+    """Return the stretch from the first step to the last; to the very end where no step came any more."""
+    first_s = min((track.start_s[0] for track in drawing.tracks if track.start_s), default=0.0)
+    last_s = max((track.end_s[-1] for track in drawing.tracks if track.end_s), default=drawing.end_s)
+    last_s = max([last_s, *(mark.at_s for mark in drawing.marks)])
+    if any(not span.ends for span in drawing.dead):
+        last_s = drawing.end_s
+    margin_s = 0.02 * (last_s - first_s)
+    return Span(from_s=max(0.0, first_s - margin_s), to_s=min(drawing.end_s, last_s + margin_s))
+
+
 def whole(drawing: Drawing) -> Sheet:
     """Lay out the whole run, from its first step on. The zoomed stretch is framed."""
-    starts = [track.start_s[0] for track in drawing.tracks if track.start_s]
-    first_s = min(starts, default=0.0)
-    window = Span(from_s=max(0.0, first_s - 0.02 * (drawing.end_s - first_s)), to_s=drawing.end_s)
+    window = training(drawing)
     many = len(drawing.tracks) > 16
     marks = _told(drawing.marks, window, [_STORY, _SHORT_STORY])
     sheet = _Sheet(drawing, window, marks, tall_px=5.0 if many else 12.0, low_px=3.0, each_bar=False, zero_s=0.0)
@@ -331,7 +340,7 @@ class _Sheet:
             if row is not None and self.scale.holds(claim.at_s):
                 css = _CLAIM_LOOKS.get(claim.judged, "bad")
                 tip = f"claim: {claim.kind}, rank {claim.rank}; {claim.judged or 'confirmed'}"
-                glyphs.append(Glyph(f"claim {css}", self.scale.px(claim.at_s), row.middle_px, tip, css == "bad"))
+                glyphs.append(Glyph(f"claim {css}", self.scale.px(claim.at_s), row.y_px + 3.0, tip, css == "bad"))
         return glyphs
 
     def _frame(self, frame: Span | None) -> Box | None:
