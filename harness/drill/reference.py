@@ -85,7 +85,8 @@ def _publish(folder: Path, name: str, content: bytes) -> None:
     with os.fdopen(fd, "wb") as file:
         file.write(content)
         file.flush()
-        os.link(f"/proc/self/fd/{fd}", folder / name, follow_symlinks=True)
+        # Python follows the link in /proc only where it is given a folder's descriptor; the path is absolute anyway.
+        os.link(f"/proc/self/fd/{fd}", folder / name, src_dir_fd=fd, follow_symlinks=True)
 
 
 def _publish_by_name(folder: Path, name: str, content: bytes) -> None:

@@ -40,9 +40,9 @@ class Telling:
             line, at_s = self._waiting.popleft()
             self._progress.event(line, at_s - started_s)
         step = self._view.world_step()
-        if step > self._step:
-            self._step = step
-            self._progress.step(step)
+        for number in range(self._step + 1, step + 1):
+            self._progress.step(number)
+        self._step = max(step, self._step)
 
 
 def _line(seen: Observation) -> str | None:

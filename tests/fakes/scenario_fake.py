@@ -9,8 +9,8 @@ import yaml
 
 from tests.fakes.stack_fake import PROGRAM
 
-KILL = {"kill": {"rank": 1}, "when": {"step": 16}}
-NOOP = {"noop": {"rank": 1}, "when": {"step": 16}}
+KILL = {"kill": {"rank": 1}, "when": {"step": 40}}
+NOOP = {"noop": {"rank": 1}, "when": {"step": 40}}
 
 
 def write_scenario(
@@ -22,14 +22,14 @@ def write_scenario(
     workload: Mapping[str, object] | None = None,
     **fields: object,
 ) -> Path:
-    """Write a scenario of 3 ranks and a spare on 2 nodes for 40 steps of 20 ms, with what is given on top."""
+    """Write a scenario of 3 ranks and a spare on 2 nodes for 60 steps of 20 ms, with what is given on top."""
     content = {
         "scenario": name,
         "claim": "A killed rank is replaced.",
         "why": "One card dies.",
         "certifies": ["rank-death"],
         "not": ["network"],
-        "workload": {"program": str(PROGRAM), "ranks": 3, "spares": 1, "nodes": 2, "steps": 40, **(workload or {})},
+        "workload": {"program": str(PROGRAM), "ranks": 3, "spares": 1, "nodes": 2, "steps": 60, **(workload or {})},
         "stack": {"name": "reference", "limits": "ci"},
         "faults": list(faults),
         "slo": {"weights": "equal", "lost_steps": {"max": 0}} if slo is None else dict(slo),

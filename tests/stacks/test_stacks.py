@@ -39,7 +39,7 @@ def test_the_reference_stack_starts_its_controller_before_its_agents(tmp_path: P
         ("agent-n2", "n2", "agent"),
     ]
     assert " ".join(second.specs[2].argv[1:]) == (
-        "-m harness.resilience.agent --controller 127.0.0.1:4501 --node n2 --members 1 --limits ci"
+        "-m harness.resilience.agent --controller 127.0.0.1:4501 --node n2 --members 1 --world 4 --limits ci"
         " -- /w/gpt.py --seed 7 --steps 60 --width 8"
     )
     assert list(stages) == []
