@@ -14,7 +14,7 @@ from harness.observe.observation import FaultInjected, MemberId, MemberJoined, R
 
 
 def pause_s(evidence: Evidence) -> float | None:
-    """Longest gap between two full-world steps since the first fault, the one it fell into included, less the median step.
+    """Longest gap between two full-world steps since the first fault, the one it hit included, less the median step.
 
     inf when the world stands still at the end: the stack gave up, or no step came for longer than the step limit.
     """
@@ -84,7 +84,8 @@ def utilization(evidence: Evidence) -> float:
         raise RecordsMissing("the program does not say when its steps begin")
     first_s = completions[0].at_s
     cards: dict[MemberId, None] = {}
-    for seen in (*evidence.timeline.of(MemberJoined), *evidence.timeline.of(RankHeld)):
+    present: list[MemberJoined | RankHeld] = [*evidence.timeline.of(MemberJoined), *evidence.timeline.of(RankHeld)]
+    for seen in present:
         if seen.at_s <= first_s:
             cards[seen.member] = None
     busy_s = sum(record.at_s - record.started_s for record in records if record.started_s is not None)

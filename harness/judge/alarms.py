@@ -71,7 +71,7 @@ def judge_claims(evidence: Evidence) -> tuple[JudgedClaim, ...]:
 
 
 def suspected_s(evidence: Evidence, judged: Sequence[JudgedClaim]) -> float | None:
-    """Seconds from the first fault until a yellow card named the culprit of each. A right confirmed claim is one too."""
+    """Seconds from the first fault until a yellow card named the culprit of each. A right claim is one too."""
     return _named_after_s(evidence, [one for one in judged if one.faults])
 
 

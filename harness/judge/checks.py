@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from harness.judge.evidence import Evidence, finished_members
+from harness.judge.evidence import Evidence, finished_s
 from harness.judge.figures import FIGURES, Figures, Value
 from harness.judge.outcome import Verdict
 from harness.judge.plan import Limit
@@ -140,10 +140,12 @@ def _left_early(evidence: Evidence) -> str | None:
     for said in evidence.timeline.of(TrainingFinished):
         if said.step < evidence.plan.steps:
             return f"rank {said.rank} said that step {said.step} was its last"
-    done = finished_members(evidence)
+    done = finished_s(evidence)
     hit = {member for _, injected in evidence.injected for member in injected.members}
     until_s = evidence.over_s
     for exited in evidence.timeline.of(ProcessExited):
-        if exited.code == 0 and exited.at_s <= until_s and exited.member not in done and exited.member not in hit:
+        if exited.at_s > until_s or exited.at_s >= done.get(exited.member, math.inf):
+            continue
+        if exited.code == 0 and exited.member not in hit:
             return f"process {exited.member.pid} on {exited.member.node} ended with code 0"
     return None

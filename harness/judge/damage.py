@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from harness.judge.evidence import Evidence, finished_members
+from harness.judge.evidence import Evidence, finished_s
 from harness.judge.figures import RecordsMissing
 from harness.judge.stages import completed_before, require_step_records, stepped
 from harness.judge.steps import Break, Change
@@ -74,8 +74,9 @@ def bystanders_restarted(evidence: Evidence) -> int:
     for _, injected in evidence.injected:
         for member in injected.members:
             hit_s.setdefault(member, injected.at_s)
-    done = finished_members(evidence)
-    gone = [(seen.at_s, seen.member) for seen in evidence.timeline.of(ProcessExited) if seen.member not in done]
+    done = finished_s(evidence)
+    exits = evidence.timeline.of(ProcessExited)
+    gone = [(seen.at_s, seen.member) for seen in exits if seen.at_s < done.get(seen.member, math.inf)]
     gone.extend(_displaced(evidence))
     return len({member for at_s, member in gone if since_s < at_s < over_s and hit_s.get(member, math.inf) > at_s})
 

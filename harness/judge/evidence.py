@@ -195,9 +195,14 @@ def replacements(timeline: Timeline, injected: FaultInjected) -> Sequence[RankHe
     ]
 
 
-def finished_members(evidence: Evidence) -> frozenset[MemberId]:
-    """Return who completed the training that was asked for."""
+def finished_s(evidence: Evidence) -> dict[MemberId, float]:
+    """Return who completed the training that was asked for, and when."""
     last = evidence.plan.steps
-    said = [seen.member for seen in evidence.timeline.of(TrainingFinished) if seen.step >= last]
-    stepped = [record.member for record in evidence.log.records if record.step >= last]
-    return frozenset([*said, *stepped])
+    done: dict[MemberId, float] = {}
+    for record in evidence.log.records:
+        if record.step >= last:
+            done.setdefault(record.member, record.at_s)
+    for said in evidence.timeline.of(TrainingFinished):
+        if said.step >= last:
+            done.setdefault(said.member, said.at_s)
+    return done

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
 
 Value = float | int | bool | None
 
@@ -91,7 +91,8 @@ class Figures:
 
 def filled(values: Mapping[str, Value], badput_s: Mapping[str, float], unknown: Mapping[str, str]) -> Figures:
     """Make figures from values by name; names left out stay None (TypeError for a name that is no figure)."""
-    return replace(Figures(badput_s=dict(badput_s), unknown=dict(unknown)), **values)  # type: ignore[arg-type]
+    by_name: dict[str, Any] = dict(values)
+    return Figures(**by_name, badput_s=dict(badput_s), unknown=dict(unknown))
 
 
 def field_names() -> tuple[str, ...]:

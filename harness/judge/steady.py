@@ -83,7 +83,7 @@ def _steady_windows(completions: Sequence[Completion]) -> Iterator[int]:
         times_s = [done.gap_s for done in window if done.gap_s is not None]
         if window[0].step <= FIRST_STEPS_IGNORED or len(times_s) < STEADY_STEPS or not _in_a_row(window):
             continue
-        if max(times_s) <= step_limit(times_s)[2]:
+        if 0 < max(times_s) <= step_limit(times_s)[2]:
             yield place
 
 

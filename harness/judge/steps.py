@@ -206,21 +206,22 @@ def _rows(ordered: Sequence[StepDone]) -> dict[int, Row]:
 
 def _absences(ordered: Sequence[StepDone]) -> Iterator[Absence]:
     """Yield ranks two or more steps behind in their generation: nobody finishes n + 1 without everybody's n."""
-    tops: dict[int, int] = {}
-    world = first_step = 0
-    for place, record in enumerate(ordered):
-        if not tops:
-            first_step = record.step
-        world = max(world, record.world)
-        first_step = min(first_step, record.step)
-        tops[record.rank] = max(tops.get(record.rank, 0), record.step)
-        if place + 1 == len(ordered) or ordered[place + 1].generation != record.generation:
-            newest = max(tops.values())
-            for rank in range(world):
-                top = tops.get(rank, first_step - 1)
-                if newest - top >= 2:
-                    yield Absence(rank, record.generation, top + 1)
-            tops, world = {}, 0
+    place = 0
+    while place < len(ordered):
+        generation, first_step, world = ordered[place].generation, ordered[place].step, 0
+        tops: dict[int, int] = {}
+        while place < len(ordered) and ordered[place].generation == generation:
+            record = ordered[place]
+            if record.step > tops.get(record.rank, 0):
+                tops[record.rank] = record.step
+            first_step = min(first_step, record.step)
+            world = max(world, record.world)
+            place += 1
+        newest = max(tops.values(), default=0)
+        for rank in range(world):
+            top = tops.get(rank, first_step - 1)
+            if newest - top >= 2:
+                yield Absence(rank, generation, top + 1)
 
 
 def _changes(ordered: Sequence[StepDone]) -> Iterator[Change]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from harness.judge import alarms, checks, validity
 from harness.judge.alarms import JudgedClaim
@@ -94,8 +95,7 @@ def _checks(evidence: Evidence, figures: Figures, broken: tuple[str, ...]) -> It
         bound = [limit.slo for limit in limits]
         limits += [Limit(name, "max", 0, "figure") for name in checks.ALWAYS_ZERO if name not in bound]
     wanted: list[tuple[str, Callable[[], Check | None]]] = [
-        (limit.slo, lambda limit=limit: checks.check_limit(limit, figures, evidence))  # type: ignore[misc]
-        for limit in limits
+        (limit.slo, partial(checks.check_limit, limit, figures, evidence)) for limit in limits
     ]
     if plan.weights_equal:
         wanted.append((checks.WEIGHTS, lambda: checks.check_weights(figures)))
