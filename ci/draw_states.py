@@ -1,6 +1,6 @@
 """Draws docs/recovery-states.md from the controller's transition table; `--check` fails when the file has drifted.
 
-    python ci/draw_states.py [--check]
+python ci/draw_states.py [--check]
 """
 
 from __future__ import annotations

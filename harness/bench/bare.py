@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from harness.errors import HarnessError
 
@@ -25,8 +26,7 @@ class BareRanks:
         store = Path(self._folder.name) / "store"
         self._ranks = [
             subprocess.Popen(
-                [sys.executable, str(program), "--rank", str(rank), "--world", str(world), "--store", str(store)]
-                + ["--seed", str(seed)],
+                [sys.executable, str(program), *_options(rank=rank, world=world, store=store, seed=seed)],
                 env=environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -48,7 +48,7 @@ class BareRanks:
             raise HarnessError(f"the bare ranks died: {error}; run one by hand to see why") from error
         return durations[WARM_STEPS:]
 
-    def __enter__(self) -> BareRanks:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -58,3 +58,7 @@ class BareRanks:
             rank.kill()
             rank.communicate()
         self._folder.cleanup()
+
+
+def _options(**options: object) -> list[str]:
+    return [word for name, value in options.items() for word in (f"--{name}", str(value))]

@@ -18,7 +18,10 @@ from harness.errors import StoreError
 
 @dataclass(frozen=True, slots=True)
 class BenchFigure:
-    """Samples of one figure, and what its value (their median, or their largest) is held against. No limit: told only."""
+    """Samples of one figure, and what its value (their median, or their largest) is held against.
+
+    No limit: told only.
+    """
 
     unit: str
     samples: Sequence[float]

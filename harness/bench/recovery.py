@@ -1,11 +1,13 @@
 """How fast a killed rank is replaced, and what being ready for it costs. Every time is a ratio or a median over drills.
 
-Each drill kills rank 2 and, when the world is steady again, rank 0: one drill yields both figures. Between drills a block of the
-same steps runs bare, in processes that idle meanwhile, so stack and yardstick alternate on the same machine in the same minutes.
+Each drill kills rank 2 and, when the world is steady again, rank 0: one drill yields both figures. Between drills a
+block of the same steps runs bare, in processes that idle meanwhile, so stack and yardstick alternate on the same
+machine in the same minutes.
 """
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -129,7 +131,9 @@ def _figure(drill: Drill, fault: str | None, name: str) -> float:
     figures = measure(timeline, plan, drill.reference)
     value = figures.value(name)
     if value is None:
-        raise HarnessError(f"a drill yielded no {name}: {figures.unknown.get(name, '; '.join(drill.judgement.reasons))}")
+        raise HarnessError(
+            f"a drill yielded no {name}: {figures.unknown.get(name, '; '.join(drill.judgement.reasons))}"
+        )
     return float(value)
 
 
@@ -145,7 +149,7 @@ def _steady_step_s(timeline: Timeline) -> float:
         for done in timeline.of(StepDone)
         if done.rank == 0 and done.generation == 1 and STEADY_FROM_STEP <= done.step <= FIRST_KILL_STEP
     ]
-    return statistics.median(after - before for before, after in zip(ends, ends[1:], strict=False))
+    return statistics.median(after - before for before, after in itertools.pairwise(ends))
 
 
 def _start_s(timeline: Timeline) -> float:

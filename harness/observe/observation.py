@@ -1,8 +1,8 @@
 """What the tester saw, as typed records. Pure data: no clock, no I/O.
 
 Every `at_s` is the tester's CLOCK_MONOTONIC in seconds. A record that originates in another process carries that
-process' own time, moved to the tester's clock; a `Claim` carries the time of *receipt*, since a claim nobody has read yet
-helps nobody.
+process' own time, moved to the tester's clock; a `Claim` carries the time of *receipt*, since a claim nobody has read
+yet helps nobody.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The drill is over: "finished" (workload complete), "stopped" (the stack gave up), "horizon", "workload-error", "interrupted"."""
+    """The drill is over.
+
+    `reason` is "finished" (workload complete), "stopped" (the stack gave up), "horizon", "workload-error" or "interrupted".
+    """
 
     at_s: float
     reason: str
@@ -139,7 +142,10 @@ class ProcessExited:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The stack says something is wrong. `at_s` is the receipt, `said_s` the stack's own time. Suspicions have `confirmed=False`."""
+    """The stack says something is wrong. `at_s` is the receipt, `said_s` the stack's own time.
+
+    Suspicions have `confirmed=False`.
+    """
 
     at_s: float
     said_s: float

@@ -84,7 +84,10 @@ os.register_at_fork(after_in_child=_probe.forget)
 
 
 def start_ticks(pid: int) -> int:
-    """Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat); with the pid it names a process for good."""
+    """Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat).
+
+    With the pid it names a process for good.
+    """
     with open(f"/proc/{pid}/stat", "rb") as file:
         return int(file.read().rpartition(b")")[2].split()[19])
 
@@ -146,7 +149,7 @@ def finished(step: int, *, rank: int) -> None:
 
 
 def cost(*, rank: int, steps: int, stethoscope_s: float, training_s: float) -> None:
-    """What being observed has cost this process: seconds in the probe (known here) and in the stethoscope, over `steps` steps."""
+    """What being observed has cost this process: seconds in the probe (known here) and in the stethoscope."""
     _probe.write(
         "cost",
         {

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from harness.errors import HarnessError
 from harness.resilience import messages, wire
 from harness.resilience.control import commands as cmd
 from harness.resilience.control import events as ev
@@ -72,7 +73,7 @@ class Agent:
         return 0 if self._finished else 1
 
     def leave(self) -> None:
-        """End this node's members and leave, as if killed: whichever signal takes an agent away, the outcome is the same."""
+        """End this node's members and leave, as if killed, so that every signal has the same outcome."""
         self._left = True
         if self._writer is not None:
             self._writer.transport.abort()
@@ -166,7 +167,7 @@ class Agent:
         try:
             header, meta, payload = await fetch(address, member=source, version=version)
             member.region.write(header, meta, payload)
-        except Exception as problem:  # whatever went wrong is the member's to know: it must not wait for ever
+        except (HarnessError, OSError, ValueError, asyncio.IncompleteReadError) as problem:
             error = f"snapshot {version} of member {source} at {address} could not be fetched: {problem}"
         member.send("state", generation=generation, error=error)
 

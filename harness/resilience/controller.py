@@ -41,6 +41,7 @@ class Controller:
         self._published: dict[int, str] = {}
         self._published_for = 0
         self._ended = asyncio.Event()
+        self._alone = asyncio.Event()
 
     async def serve(self, listener: socket.socket) -> int:
         """Run until training is complete or given up; return the exit code."""
@@ -50,8 +51,7 @@ class Controller:
         ticker.cancel()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limits.leave_s):
-                while self._agents:
-                    await asyncio.sleep(0.005)
+                await self._alone.wait()
         server.close()
         return 0 if self._machine.state is State.FINISHED else 1
 
@@ -75,6 +75,8 @@ class Controller:
             # A broken connection is not a death: the agent connects again, or its silence exceeds the limit.
             if self._agents.get(node) is writer:
                 del self._agents[node]
+            if self._ended.is_set() and not self._agents:
+                self._alone.set()
             writer.close()
 
     def _take(self, node: int, message: object) -> None:
@@ -85,6 +87,7 @@ class Controller:
             return
         # Agents do not know their number; it is this connection's.
         object.__setattr__(message, "node", node)
+        # What is neither heartbeat nor address is an event, or decode would have refused it.
         self._handle(message)  # type: ignore[arg-type]
 
     def _publish(self, message: wire.Published) -> None:
@@ -138,7 +141,8 @@ class Controller:
         while True:
             await asyncio.sleep(self._limits.heartbeat_s)
             now_s = time.monotonic()
-            # On a machine that starves its agents for a while, the limit grows with the gaps that turned out to be harmless.
+            # On a machine that starves its agents for a while, the limit grows with the gaps that turned out to be
+            # harmless.
             silence_s = max(self._limits.node_lost_s, 3 * self._longest_gap_s)
             for node, heard_s in list(self._heard_s.items()):
                 if now_s - heard_s > silence_s:
@@ -148,7 +152,10 @@ class Controller:
 
 
 def bind(port: int) -> socket.socket:
-    """Listen on `port` (0: any); where it is taken, on the next free one, else on any. The other listener is not touched."""
+    """Listen on `port` (0: any); where it is taken, on the next free one, else on any.
+
+    The other listener is not touched.
+    """
     candidates = [*range(port, min(port + PORTS_TRIED, 65536)), 0] if port else [0]
     host = own_host()
     for candidate in candidates:

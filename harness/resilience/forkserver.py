@@ -1,7 +1,7 @@
 """A prewarmed process from which members are forked: 0.1 s instead of the 4 s of a fresh start.
 
-A fork is sound only from a process with a single thread (with two torch threads every child hung, measured), without a process
-group and without CUDA. Where that does not hold, members start afresh instead.
+A fork is sound only from a process with a single thread (with two torch threads every child hung, measured), without a
+process group and without CUDA. Where that does not hold, members start afresh instead.
 """
 
 from __future__ import annotations

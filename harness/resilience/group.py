@@ -1,8 +1,9 @@
 """One generation's process group: built through the controller, abandoned by the rule, never trusted to free itself.
 
-The rule (measured with torch 2.13 and gloo, where `abort` and `shutdown` unblock nothing): shut down the old group's *connected*
-sockets, which frees every waiter within milliseconds; let every old work complete, with an error; only then touch its tensors.
-Abandoning a group without this lets a collective that a stopped peer finishes later overwrite restored parameters.
+The rule (measured with torch 2.13 and gloo, where `abort` and `shutdown` unblock nothing): shut down the old group's
+*connected* sockets, which frees every waiter within milliseconds; let every old work complete, with an error; only
+then touch its tensors. Abandoning a group without this lets a collective that a stopped peer finishes later overwrite
+restored parameters.
 """
 
 from __future__ import annotations
@@ -46,10 +47,12 @@ class Collectives(Protocol):
         """Sum over ranks, in place."""
 
 
+# torch ships no types for these names.
 class Rendezvous(dist.Store):  # type: ignore[name-defined,misc]
-    """The store through which gloo learns its peers' addresses, fed by the controller; it lives outside every rank's life.
+    """The store through which gloo learns its peers' addresses, fed by the controller; it outlives every rank.
 
-    gloo publishes one value a rank and reads everybody's. Values of one generation only: a late member of an older one has no way in.
+    gloo publishes one value a rank and reads everybody's. Values of one generation only: a late member of an older one
+    has no way in.
     """
 
     def __init__(self, rank: int, publish: Callable[[bytes], None]) -> None:
@@ -105,9 +108,14 @@ class Rendezvous(dist.Store):  # type: ignore[name-defined,misc]
 
 
 class Group:
-    """A gloo group of one generation. Methods belong to the training thread, except `abandon`, which any thread may call."""
+    """A gloo group of one generation.
 
-    def __init__(self, *, rank: int, world: int, generation: int, rendezvous: Rendezvous, stethoscope: Stethoscope) -> None:
+    Methods belong to the training thread, except `abandon`, which any thread may call.
+    """
+
+    def __init__(
+        self, *, rank: int, world: int, generation: int, rendezvous: Rendezvous, stethoscope: Stethoscope
+    ) -> None:
         self.rank = rank
         self.world = world
         self.generation = generation
@@ -119,6 +127,7 @@ class Group:
 
     def connect(self, timeout_s: float) -> None:
         """Build the group. Raises Regroup when the generation is given up, or a peer does not come, meanwhile."""
+        # The only way to give a group its own device; torch ships no types for it.
         options = dist.ProcessGroupGloo._Options()  # type: ignore[attr-defined]
         options._timeout = timedelta(seconds=timeout_s)
         options._devices = [dist.ProcessGroupGloo.create_device(hostname=own_host())]
@@ -154,7 +163,8 @@ class Group:
         began_ns = time.monotonic_ns()
         self._stethoscope.enter_collective()
         try:
-            # wait() returns, or raises, only once the work is complete: after it, nothing of the old group touches the tensors.
+            # wait() returns, or raises, only once the work is complete: after it, nothing of the old group touches the
+            # tensors.
             start().wait()
         except RuntimeError as error:
             self.abandon()
@@ -176,7 +186,10 @@ class Group:
 
 
 class Rehearsal:
-    """A world of one that costs nothing: warms up a spare's step without peers. Results are thrown away by the caller."""
+    """A world of one that costs nothing: warms up a spare's step without peers.
+
+    Results are thrown away by the caller.
+    """
 
     def __init__(self, world: int) -> None:
         self.world = world
@@ -196,7 +209,8 @@ class Rehearsal:
 def owned_sockets(rendezvous: Rendezvous) -> list[socket.socket]:
     """Duplicates of this process' connected sockets whose peer (or own) address this group published.
 
-    Never a listening one: shutting that down terminates the process. Never another thread's: their addresses were not published.
+    Never a listening one: shutting that down terminates the process. Never another thread's: their addresses were not
+    published.
     """
     own, peers = rendezvous.own_value, rendezvous.peer_values()
     found: list[socket.socket] = []
@@ -225,7 +239,11 @@ def _belongs(connection: socket.socket, own: bytes, peers: list[bytes]) -> bool:
 def packed(address: tuple[Any, ...]) -> bytes:
     """A socket address as the kernel's structure begins in memory, which is how gloo publishes it."""
     if len(address) == 2:
-        return struct.pack("=H", socket.AF_INET) + struct.pack("!H", address[1]) + socket.inet_pton(socket.AF_INET, address[0])
+        return (
+            struct.pack("=H", socket.AF_INET)
+            + struct.pack("!H", address[1])
+            + socket.inet_pton(socket.AF_INET, address[0])
+        )
     return (
         struct.pack("=H", socket.AF_INET6)
         + struct.pack("!HI", address[1], address[2])

@@ -1,6 +1,7 @@
 """Time limits of the reference stack, in seconds, as presets.
 
-`ci` suits machines where steps take a tenth of a second and nobody waits for a slow network; `production` is the default.
+`ci` suits machines where steps take a tenth of a second and nobody waits for a slow network; `production` is the
+default.
 """
 
 from __future__ import annotations
@@ -32,9 +33,7 @@ class Limits:
 
 
 PRESETS = {
-    "ci": Limits(
-        heartbeat_s=0.1, node_lost_s=0.5, start_s=60.0, park_s=10.0, form_s=5.0, pause_s=30.0, leave_s=5.0
-    ),
+    "ci": Limits(heartbeat_s=0.1, node_lost_s=0.5, start_s=60.0, park_s=10.0, form_s=5.0, pause_s=30.0, leave_s=5.0),
     "production": Limits(
         heartbeat_s=1.0, node_lost_s=5.0, start_s=900.0, park_s=60.0, form_s=60.0, pause_s=600.0, leave_s=30.0
     ),

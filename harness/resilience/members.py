@@ -76,6 +76,7 @@ class Members:
     _server: _Prewarmed | None = None
     _token: str = ""
     _ending: bool = False
+    _one_gone: asyncio.Event = field(default_factory=asyncio.Event)
     _loop: asyncio.AbstractEventLoop = field(init=False)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -118,7 +119,10 @@ class Members:
                 member.status.close()
 
     def add(self) -> str | None:
-        """Make one more member: forked where there is a server, else started afresh. Returns what went wrong, or None."""
+        """Make one more member: forked where there is a server, else started afresh.
+
+        Returns what went wrong, or None.
+        """
         if self._server is not None and self._server.link is not None:
             try:
                 self._server.link.send(messages.encode({"is": "fork"}))
@@ -134,7 +138,10 @@ class Members:
         return None
 
     async def end(self, *, leave_s: float, gently: bool) -> None:
-        """End all. `gently`: ranks may run the end of their program as long as it takes; spares and the server may not."""
+        """End all. `gently`: ranks may run the end of their program as long as it takes.
+
+        Spares and the server may not.
+        """
         self._ending = True
         leaving = self.holding() if gently else []
         for member in self.live():
@@ -142,12 +149,10 @@ class Members:
                 member.send("stop" if member.rank is not None else "finish")
         for started in list(self._started.values()):
             self._dismiss(started)
-        while any(not member.gone for member in leaving):
-            await asyncio.sleep(0.005)
+        await self._all_gone(leaving)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(leave_s if gently else STOP_S):
-                while self.live():
-                    await asyncio.sleep(0.005)
+                await self._all_gone(self.live())
         for member in self.live():
             member.kill()
         for started in self._started.values():
@@ -155,6 +160,11 @@ class Members:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(started.pidfd, signal.SIGKILL)
                 started.process.wait()
+
+    async def _all_gone(self, members: list[Member]) -> None:
+        while any(not member.gone for member in members):
+            self._one_gone.clear()
+            await self._one_gone.wait()
 
     def _dismiss(self, started: _Prewarmed) -> None:
         if started.link is not None and not started.became_member:
@@ -226,7 +236,9 @@ class Members:
         self._next_serial += 1
         name = f"rankdrill-{self.node}-{serial}"
         page = create_page(name)
-        member = Member(serial, pid, os.pidfd_open(pid), link, Region.create(name, self._capacity_bytes), StatusReader(page))
+        member = Member(
+            serial, pid, os.pidfd_open(pid), link, Region.create(name, self._capacity_bytes), StatusReader(page)
+        )
         self._by_serial[serial] = member
         self._loop.add_reader(link, self._readable, member)
         self._loop.add_reader(member.pidfd, self._died, member)
@@ -277,6 +289,7 @@ class Members:
         if member.gone:
             return
         member.gone = True
+        self._one_gone.set()
         self._loop.remove_reader(member.link)
         member.link.close()
         self.on_exit(member, code)

@@ -1,8 +1,9 @@
 """Snapshot slots: two versions of one rank's state in memory that its agent owns, so that it outlives the rank.
 
 A region is an anonymous memory file (memfd): it has no name to leave behind, and it is gone when agent and member are.
-Layout: one header page of 8-byte words, then two slots of equal capacity. A slot's marker (version + 1, 0 = incomplete) is
-cleared before and stored after everything else, so that a rank killed at any moment leaves at least one complete version.
+Layout: one header page of 8-byte words, then two slots of equal capacity. A slot's marker (version + 1, 0 =
+incomplete) is cleared before and stored after everything else, so that a rank killed at any moment leaves at least one
+complete version.
 """
 
 from __future__ import annotations
@@ -120,7 +121,9 @@ class Region:
             meta = data[: header.meta_bytes]
             payload = data[payload_offset(header.meta_bytes) :][: header.payload_bytes]
             if checksum(meta, payload) != header.checksum:
-                raise SnapshotError(f"snapshot {version} of rank {header.rank} does not match its checksum; it is not used")
+                raise SnapshotError(
+                    f"snapshot {version} of rank {header.rank} does not match its checksum; it is not used"
+                )
             return header, meta, payload
         raise SnapshotError(f"snapshot {version} is not held here (held: {self.versions()})")
 

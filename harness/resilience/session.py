@@ -5,8 +5,9 @@
     state = State(model=model, optimizer=optimizer, schedule=schedule)
     session.train(step, state, steps=200, after_step=probe.step)
 
-`train` runs `step(n)` for n = 1…steps. When a rank is lost it regroups, loads the newest snapshot that every rank holds, and goes on;
-`step` only ever sees that it is called with the next number. Rank and world are known inside a step, not before: a spare has none.
+`train` runs `step(n)` for n = 1…steps. When a rank is lost it regroups, loads the newest snapshot that every rank
+holds, and goes on; `step` only ever sees that it is called with the next number. Rank and world are known inside a
+step, not before: a spare has none.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -30,7 +31,14 @@ from harness.resilience.group import Collectives, Group, Regroup, Rehearsal
 from harness.resilience.member import Assignment, MemberLink
 from harness.resilience.memory import Region
 from harness.resilience.shard import ShardedOptimizer
-from harness.resilience.state import Snapshots, State, random_streams, seed_random_streams, set_random_streams, state_bytes
+from harness.resilience.state import (
+    Snapshots,
+    State,
+    random_streams,
+    seed_random_streams,
+    set_random_streams,
+    state_bytes,
+)
 from harness.resilience.stethoscope import Stethoscope
 
 __all__ = ["Session", "State", "StepResult"]
@@ -81,7 +89,9 @@ class Session:
     def rank(self) -> int:
         """The rank this member holds. Only inside a step: a spare holds none."""
         if self._rank is None:
-            raise UsageError("session.rank is known only inside a step: a spare builds everything before it holds a rank")
+            raise UsageError(
+                "session.rank is known only inside a step: a spare builds everything before it holds a rank"
+            )
         return self._rank
 
     @property
@@ -96,7 +106,9 @@ class Session:
             raise UsageError("session.collectives can be used only inside a step")
         return self._group
 
-    def shard(self, make: Callable[..., torch.optim.Optimizer], model: torch.nn.Module, **options: Any) -> ShardedOptimizer:
+    def shard(
+        self, make: Callable[..., torch.optim.Optimizer], model: torch.nn.Module, **options: Any
+    ) -> ShardedOptimizer:
         """Wrap an optimizer class so that each rank keeps and updates only its own shard."""
         shard = ShardedOptimizer(make, model, world=self.world, **options)
         self._shards.append(shard)
@@ -118,38 +130,39 @@ class Session:
         every: int = 0,
         after_step: Callable[..., None] | None = None,
     ) -> None:
-        """Train to the end, through losses of ranks. Returns in members that hold a rank; spares leave the process here."""
+        """Train to the end, through losses of ranks. Returns in members that hold a rank.
+
+        Spares leave the process here.
+        """
         if (evaluate is None) != (every == 0):
             raise UsageError("session.train: evaluate=… and every=… belong together")
-        run = _Training(self, step, state, steps, evaluate, every, after_step)
+        run = _Training(
+            session=self,
+            step=step,
+            state=state,
+            steps=steps,
+            evaluate=evaluate,
+            every=every,
+            after_step=after_step,
+        )
         run.warm_up()
         run.go()
 
 
+@dataclass(slots=True, kw_only=True)
 class _Training:
     """One call of `train`: the member's life from warm-up to the last step."""
 
-    def __init__(
-        self,
-        session: Session,
-        step: Step,
-        state: State,
-        steps: int,
-        evaluate: Callable[[int], None] | None,
-        every: int,
-        after_step: Callable[..., None] | None,
-    ) -> None:
-        self._session = session
-        self._step = step
-        self._state = state
-        self._steps = steps
-        self._evaluate = evaluate
-        self._every = every
-        self._after_step = after_step
-        self._link: MemberLink
-        self._snapshots: Snapshots
-        self._group: Group | None = None
-        self._connect_s = float(os.environ.get(messages.CONNECT_VARIABLE, "30"))
+    session: Session
+    step: Step
+    state: State
+    steps: int
+    evaluate: Callable[[int], None] | None
+    every: int
+    after_step: Callable[..., None] | None
+    _link: MemberLink = field(init=False)
+    _snapshots: Snapshots = field(init=False)
+    _group: Group | None = None
 
     # ------------------------------------------------------------------ before there is a rank
 
@@ -171,7 +184,7 @@ class _Training:
             forkserver.leave()
         region_fd, page_fd = received[1]
         self._snapshots = Snapshots(Region.attach(region_fd))
-        self._session._stethoscope = Stethoscope(page_fd)
+        self.session._stethoscope = Stethoscope(page_fd)
         self._link = MemberLink(connection)
         self._link.start()
         probe.joined("spare")
@@ -179,29 +192,29 @@ class _Training:
 
     def _rehearse(self) -> int:
         """Make one step in a world of one, to warm up; return the bytes a snapshot needs; leave the state as built."""
-        session = self._session
+        session = self.session
         before = self._copy_of_state()
         session._rank, session._group = 0, Rehearsal(session.world)
         for shard in session._shards:
             shard.join(session._group)
         try:
-            self._step(1)
+            self.step(1)
         except Exception as error:
             probe.raised(error, rank=None, step=None)
             raise
-        capacity = state_bytes(self._state)
+        capacity = state_bytes(self.state)
         session._rank, session._group = None, None
         self._put_back(before)
         return capacity
 
     def _copy_of_state(self) -> tuple[dict[str, Any], list[torch.Tensor], dict[str, Any]]:
-        flats = [shard.flat_parameters().clone() for shard in self._session._shards]
-        return copy.deepcopy(self._state.collect()), flats, random_streams()
+        flats = [shard.flat_parameters().clone() for shard in self.session._shards]
+        return copy.deepcopy(self.state.collect()), flats, random_streams()
 
     def _put_back(self, before: tuple[dict[str, Any], list[torch.Tensor], dict[str, Any]]) -> None:
         content, flats, streams = before
-        self._state.restore(content)
-        for shard, flat in zip(self._session._shards, flats, strict=True):
+        self.state.restore(content)
+        for shard, flat in zip(self.session._shards, flats, strict=True):
             shard.set_flat_parameters(flat)
         set_random_streams(streams)
 
@@ -221,11 +234,11 @@ class _Training:
                 return
             except Regroup:
                 self._leave_group()
-                self._session._stethoscope.enter("idle")
+                self.session._stethoscope.enter("idle")
                 self._link.send("parked", left=assignment.generation)
 
     def _take_rank(self, assignment: Assignment) -> None:
-        session = self._session
+        session = self.session
         session._stethoscope.hold(assignment.rank, assignment.generation)
         session._stethoscope.enter("form")
         session._rank, session.world, session._generation = assignment.rank, assignment.world, assignment.generation
@@ -238,7 +251,7 @@ class _Training:
         )
         self._link.use_group(self._group)
         probe.held(assignment.rank, assignment.world, assignment.generation)
-        self._group.connect(self._connect_s)
+        self._group.connect(float(os.environ.get(messages.CONNECT_VARIABLE, "30")))
         session._group = self._group
         for shard in session._shards:
             shard.join(self._group)
@@ -249,20 +262,20 @@ class _Training:
 
     def _load(self, assignment: Assignment) -> None:
         if assignment.as_built:
-            seed_random_streams(self._session.seed, assignment.rank)
-            for shard in self._session._shards:
+            seed_random_streams(self.session.seed, assignment.rank)
+            for shard in self.session._shards:
                 shard.start_shard(assignment.rank)
             self._save(AS_BUILT_VERSION, assignment)
             return
         self._link.wait_for_state(assignment.generation)
-        self._snapshots.load(self._state, version=assignment.version, rank=assignment.rank)
-        for shard in self._session._shards:
+        self._snapshots.load(self.state, version=assignment.version, rank=assignment.rank)
+        for shard in self.session._shards:
             shard.gather()
 
     def _run_steps(self, assignment: Assignment) -> None:
-        session, group = self._session, self._group
+        session, group = self.session, self._group
         assert group is not None
-        for number in range(assignment.version + 1, self._steps + 1):
+        for number in range(assignment.version + 1, self.steps + 1):
             self._link.check(assignment.generation)
             session._stethoscope.begin_step(number)
             started_ns = time.monotonic_ns()
@@ -274,8 +287,8 @@ class _Training:
             with session._stethoscope.phase("snapshot"):
                 self._save(number, assignment)
             session._stethoscope.end_step(number)
-            if self._after_step is not None:
-                self._after_step(
+            if self.after_step is not None:
+                self.after_step(
                     number,
                     rank=assignment.rank,
                     world=assignment.world,
@@ -284,9 +297,9 @@ class _Training:
                     loss=result.loss,
                     started_ns=started_ns,
                 )
-            if self._evaluate is not None and number % self._every == 0:
+            if self.evaluate is not None and number % self.every == 0:
                 with session._stethoscope.phase("evaluate"):
-                    self._evaluate(number)
+                    self.evaluate(number)
         session._stethoscope.enter("finished")
         probe.cost(
             rank=assignment.rank,
@@ -294,25 +307,23 @@ class _Training:
             stethoscope_s=session._stethoscope.spent_ns / 1e9,
             training_s=session._stethoscope.stepping_ns / 1e9,
         )
-        probe.finished(self._steps, rank=assignment.rank)
+        probe.finished(self.steps, rank=assignment.rank)
         self._link.send("finished", generation=assignment.generation)
 
     def _call_step(self, number: int, assignment: Assignment) -> StepResult:
         try:
-            return self._step(number)
+            return self.step(number)
         except Exception as error:
             probe.raised(error, rank=assignment.rank, step=number)
             self._link.send("raised", fingerprint=f"{type(error).__name__} at step {number}: {str(error)[:200]}")
             raise
 
     def _save(self, version: int, assignment: Assignment) -> None:
-        self._snapshots.save(self._state, version=version, generation=assignment.generation, rank=assignment.rank)
+        self._snapshots.save(self.state, version=version, generation=assignment.generation, rank=assignment.rank)
 
     def _leave_group(self) -> None:
         if self._group is not None:
             self._group.close()
         self._link.drop_group()
         self._group = None
-        self._session._group = None
-
-
+        self.session._group = None

@@ -1,8 +1,8 @@
 """A sharded optimizer: each rank updates only its own part of the parameters, whose master copy nobody else has.
 
-`step()` is reduce-scatter of the gradients, the inner optimizer on the own shard, all-gather of the parameters. Collectives never
-run on live parameters or gradients, only on buffers that belong to the group of one generation: an old generation's all-gather that
-completes late can then overwrite nothing that lives.
+`step()` is reduce-scatter of the gradients, the inner optimizer on the own shard, all-gather of the parameters.
+Collectives never run on live parameters or gradients, only on buffers that belong to the group of one generation: an
+old generation's all-gather that completes late can then overwrite nothing that lives.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from harness.resilience.group import Collectives
 
 
 class ShardedOptimizer:
-    """Wraps an optimizer class. `inner` is the torch optimizer over the own shard (give it to learning-rate schedules)."""
+    """Wraps an optimizer class.
+
+    `inner` is the torch optimizer over the own shard (give it to learning-rate schedules).
+    """
 
     def __init__(
         self, make: Callable[..., torch.optim.Optimizer], model: torch.nn.Module, *, world: int, **options: Any
@@ -26,7 +29,8 @@ class ShardedOptimizer:
         total = sum(parameter.numel() for parameter in self.parameters)
         self.shard_size = -(-total // world)
         self._padded = self.shard_size * world
-        # Parameters and gradients live in two flat tensors, so that one copy moves all of them to or from a group's buffer.
+        # Parameters and gradients live in two flat tensors, so that one copy moves all of them to or from a group's
+        # buffer.
         self._flat = torch.zeros(self._padded)
         self._flat_grad = torch.zeros(self._padded)
         self._adopt()

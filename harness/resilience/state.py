@@ -1,8 +1,8 @@
 """What belongs to a snapshot: everything that decides how training goes on, of this rank.
 
-A part is anything with `state_dict` and `load_state_dict`. Parameters that a `ShardedOptimizer` keeps are left out of their
-module's part: they are gathered again from the shards' masters. Random streams of Python, NumPy and torch (CPU, and CUDA where it
-is in use) belong to every state.
+A part is anything with `state_dict` and `load_state_dict`. Parameters that a `ShardedOptimizer` keeps are left out of
+their module's part: they are gathered again from the shards' masters. Random streams of Python, NumPy and torch (CPU,
+and CUDA where it is in use) belong to every state.
 """
 
 from __future__ import annotations
@@ -69,7 +69,11 @@ class State:
 
 def random_streams() -> dict[str, Any]:
     """States of every random generator that training may draw from."""
-    streams: dict[str, Any] = {"python": random.getstate(), "numpy": np.random.get_state(), "torch": torch.get_rng_state()}
+    streams: dict[str, Any] = {
+        "python": random.getstate(),
+        "numpy": np.random.get_state(),
+        "torch": torch.get_rng_state(),
+    }
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         streams["cuda"] = torch.cuda.get_rng_state()
     return streams
@@ -137,7 +141,10 @@ class Snapshots:
     region: Region
 
     def save(self, state: State, *, version: int, generation: int, rank: int) -> int:
-        """Copy the state into a slot; the marker is set last. Returns its size in bytes. Raises SnapshotError if too big."""
+        """Copy the state into a slot; the marker is set last. Returns its size in bytes.
+
+        Raises SnapshotError if too big.
+        """
         meta, tensors, payload_bytes = pickled(state)
         start = payload_offset(len(meta))
         if start + payload_bytes > self.region.capacity_bytes:

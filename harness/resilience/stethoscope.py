@@ -34,7 +34,10 @@ def create_page(name: str) -> int:
 
 
 class Stethoscope:
-    """The rank's side of the page. `spent_ns` is the time spent in here, against `stepping_ns` in `steps` whole steps."""
+    """The rank's side of the page.
+
+    `spent_ns` is the time spent in here, against `stepping_ns` in `steps` whole steps.
+    """
 
     def __init__(self, fd: int | None = None) -> None:
         self._map = mmap.mmap(-1 if fd is None else fd, PAGE_BYTES)

@@ -46,7 +46,10 @@ class SnapshotServer:
 
 
 async def fetch(address: str, *, member: int, version: int) -> tuple[SlotHeader, bytes, bytes]:
-    """Return header, meta and payload of a snapshot from another agent. Raises SnapshotError, OSError or TimeoutError."""
+    """Return header, meta and payload of a snapshot from another agent.
+
+    Raises SnapshotError, OSError or TimeoutError.
+    """
     host, _, port = address.rpartition(":")
     async with asyncio.timeout(FETCH_S):
         reader, writer = await asyncio.open_connection(host, int(port), limit=1 << 24)

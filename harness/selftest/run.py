@@ -1,7 +1,8 @@
 """Shows that the tester catches broken stacks, each for the right reason, and passes the sound one.
 
-One sound drill is run live; from its timeline come the stacks that break what can be seen from outside. Those that break the
-training itself (weights, samples, processes) are run live too, as the same workload with one thing wrong after the swap.
+One sound drill is run live; from its timeline come the stacks that break what can be seen from outside. Those that
+break the training itself (weights, samples, processes) are run live too, as the same workload with one thing wrong
+after the swap.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ SOUND = Path(__file__).resolve().parents[2] / "scenarios" / "selftest" / "sound.
 
 @dataclass(frozen=True, slots=True)
 class BrokenStack:
-    """A stack that is broken in one way, and the check that must say so. `check` None: the drill must be INCONCLUSIVE."""
+    """A stack that is broken in one way, and the check that must say so.
+
+    `check` None: the drill must be INCONCLUSIVE.
+    """
 
     name: str
     check: str | None
@@ -73,8 +77,7 @@ def main() -> int:
         sound = _run(scenario, tools)
         proofs.append(_shown(console, prove_sound(sound.judgement)))
         if proofs[0].right:
-            for broken in BROKEN:
-                proofs.append(_shown(console, prove(broken, _judged(broken, scenario, sound, tools))))
+            proofs += [_shown(console, prove(broken, _judged(broken, scenario, sound, tools))) for broken in BROKEN]
     wrong = [proof.name for proof in proofs if not proof.right]
     if wrong:
         console.print(f"[bold red]self-test failed[/]: {escape(', '.join(wrong))}")

@@ -1,4 +1,4 @@
-"""Broken stacks as thin wrappers of a sound drill's timeline: what the tester would have seen of a stack that does this."""
+"""Broken stacks as thin wrappers of a sound drill's timeline: what the tester would have seen of them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def loses_a_step(sound: Timeline) -> Timeline:
 def steps_out_of_sight(sound: Timeline) -> Timeline:
     """Its records of one rank after the fault are missing; nothing may be concluded from that."""
     fault = _injected(sound)
-    return Timeline(seen for seen in sound if not (isinstance(seen, StepDone) and seen.rank == 1 and seen.at_s > fault.at_s))
+    return Timeline(
+        seen for seen in sound if not (isinstance(seen, StepDone) and seen.rank == 1 and seen.at_s > fault.at_s)
+    )
 
 
 def restarts_everyone(sound: Timeline) -> Timeline:
@@ -91,8 +93,9 @@ def restarts_everyone(sound: Timeline) -> Timeline:
     def moved() -> Iterator[Observation]:
         for seen in sound:
             member = getattr(seen, "member", None)
-            if member in replaced and seen.at_s > fault.at_s:
-                yield replace(seen, member=_successor(member))  # type: ignore[call-arg]
+            if member is not None and member in replaced and seen.at_s > fault.at_s:
+                # Every observation that has a member can have another one; the type checker cannot see which do.
+                yield replace(seen, member=_successor(member))  # type: ignore[arg-type]
             else:
                 yield seen
         for member in sorted(replaced):

@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 
 import torch
-from gpt_model import GPT, Corpus, warmup_then_cosine
 
+from gpt_model import GPT, Corpus, warmup_then_cosine
 from harness.probe import api as probe
 from harness.resilience.session import Session, State, StepResult
 

@@ -1,7 +1,7 @@
 """The same training step with the same collectives and nothing around it: the yardstick for the stack's overhead.
 
-Four processes of this program are kept between drills; each line "N" on standard input asks for N steps, and rank 0 answers
-with their durations in seconds as JSON.
+Four processes of this program are kept between drills; each line "N" on standard input asks for N steps, and rank 0
+answers with their durations in seconds as JSON.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import time
 
 import torch
 import torch.distributed as dist
+
 from gpt_model import GPT, Corpus, warmup_then_cosine
 from gpt_torchrun import Sharded
 

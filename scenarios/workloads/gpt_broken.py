@@ -1,10 +1,10 @@
 """The `gpt` training, broken on purpose in one way that shows only after a swap; `rankdrill selftest` must catch each.
 
-    --break nothing         sound: the yardstick of the others
-    --break skip-sample     the first step after a regroup leaves one sample out and does not say so in its loss
-    --break redo-step       the first step after a regroup updates the weights twice and reports one step
-    --break random-stream   after a regroup every rank draws dropout from a fresh random stream
-    --break restart-all     healthy members leave when they see a regroup, so that everybody is replaced
+--break nothing         sound: the yardstick of the others
+--break skip-sample     the first step after a regroup leaves one sample out and does not say so in its loss
+--break redo-step       the first step after a regroup updates the weights twice and reports one step
+--break random-stream   after a regroup every rank draws dropout from a fresh random stream
+--break restart-all     healthy members leave when they see a regroup, so that everybody is replaced
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import argparse
 import os
 
 import torch
-from gpt_model import GPT, Corpus, warmup_then_cosine
 
+from gpt_model import GPT, Corpus, warmup_then_cosine
 from harness.probe import api as probe
 from harness.resilience.session import Session, State, StepResult
 

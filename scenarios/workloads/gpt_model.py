@@ -17,8 +17,8 @@ CORPUS_BYTES = 2_000_000
 class Corpus:
     """The standard library's sources as bytes, cut into sequences; every epoch has an order of its own, from the seed.
 
-    A sample's id is epoch * len(self) + its number, unique within a run. A batch depends only on step, rank and world, so the data's
-    position needs no state of its own.
+    A sample's id is epoch * len(self) + its number, unique within a run. A batch depends only on step, rank and world,
+    so the data's position needs no state of its own.
     """
 
     def __init__(self, seed: int) -> None:
@@ -94,7 +94,8 @@ class GPT(nn.Module):
 
     def loss(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Mean cross-entropy in nats per byte."""
-        return functional.cross_entropy(self(inputs).flatten(0, 1), targets.flatten())
+        loss: Tensor = functional.cross_entropy(self(inputs).flatten(0, 1), targets.flatten())
+        return loss
 
 
 def warmup_then_cosine(optimizer: torch.optim.Optimizer, steps: int) -> torch.optim.lr_scheduler.LambdaLR:

@@ -1,6 +1,7 @@
 """The same training under plain torchrun: a checkpoint every ten steps, everybody restarts from the newest.
 
-What a careful user writes today: sharded optimizer, fixed flat buffers, checkpoint by rename. It exists to be compared with.
+What a careful user writes today: sharded optimizer, fixed flat buffers, checkpoint by rename. It exists to be compared
+with.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from gpt_model import GPT, Corpus, warmup_then_cosine
 
+from gpt_model import GPT, Corpus, warmup_then_cosine
 from harness.probe import api as probe
 
 

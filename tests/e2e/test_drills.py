@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,10 +42,10 @@ class Outcome:
 
 
 @pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment of its own: state and cached reference runs are shared by these tests only."""
     base = tmp_path_factory.mktemp("home")
-    yield {**os.environ, "XDG_STATE_HOME": str(base / "state"), "XDG_CACHE_HOME": str(base / "cache")}
+    return {**os.environ, "XDG_STATE_HOME": str(base / "state"), "XDG_CACHE_HOME": str(base / "cache")}
 
 
 def run(scenario: Path, out: Path, home: dict[str, str], *more: str) -> Outcome:

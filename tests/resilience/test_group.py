@@ -1,96 +1,26 @@
-"""The rule of regrouping, with real gloo: a stopped peer that comes back must not touch what the survivors have restored."""
+"""The rule of regrouping, with real gloo: a stopped peer that comes back must not touch what survivors have restored."""
 
 from __future__ import annotations
 
 import multiprocessing as mp
 import os
 import signal
-from multiprocessing.connection import Connection
 from typing import Any
 
 import pytest
 
+from tests.fakes.group_rank import NUMBERS, rank_process
+
 WAIT_S = 60
-NUMBERS = 400_000
-
-
-def rank_process(rank: int, orders: Connection) -> None:
-    """One rank: does what it is told over a pipe; a control thread takes addresses and the order to park."""
-    import threading
-
-    import torch
-
-    from harness.resilience.group import Group, Regroup, Rendezvous
-    from harness.resilience.stethoscope import Stethoscope
-
-    torch.set_num_threads(1)
-    lock = threading.Lock()
-
-    def say(*words: Any) -> None:
-        with lock:
-            orders.send(words)
-
-    live = torch.full((2 * NUMBERS,), -1.0)
-    box: dict[str, Any] = {}
-    told = threading.Condition()
-    work: list[tuple[Any, ...]] = []
-
-    def control() -> None:
-        while True:
-            try:
-                order = orders.recv()
-            except EOFError:
-                os._exit(0)
-            if order[0] == "addresses":
-                box["rendezvous"].fill(order[1])
-            elif order[0] == "park":
-                box["group"].abandon()
-            else:
-                with told:
-                    work.append(order)
-                    told.notify()
-
-    threading.Thread(target=control, daemon=True).start()
-    while True:
-        with told:
-            told.wait_for(lambda: bool(work))
-            order = work.pop(0)
-        try:
-            if order[0] == "form":
-                _, rank, generation = order
-                box["rendezvous"] = Rendezvous(rank, lambda value: say("publish", value))
-                box["group"] = Group(
-                    rank=rank,
-                    world=2,
-                    generation=generation,
-                    rendezvous=box["rendezvous"],
-                    stethoscope=Stethoscope(),
-                )
-                box["group"].connect(WAIT_S)
-                say("formed")
-            elif order[0] == "gather":
-                buffer = torch.empty(2 * NUMBERS)
-                say("gathering")
-                box["group"].all_gather(buffer, torch.full((NUMBERS,), float(order[1])))
-                live.copy_(buffer)
-                say("gathered", float(live.sum()))
-            elif order[0] == "restore":
-                live.fill_(float(order[1]))
-                say("restored")
-            elif order[0] == "check":
-                say("checked", bool((live == float(order[1])).all()))
-        except Regroup as error:
-            box["group"].close()
-            say("parked", str(error))
 
 
 class Rank:
     """A rank process and its pipe."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self) -> None:
         context = mp.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=rank_process, args=(number, theirs), daemon=True)
+        self.process = context.Process(target=rank_process, args=(theirs,), daemon=True)
         self.process.start()
         theirs.close()
 
@@ -116,7 +46,7 @@ def form(ranks: list[Rank], generation: int) -> None:
 
 @pytest.fixture
 def three() -> Any:
-    ranks = [Rank(number) for number in range(3)]
+    ranks = [Rank() for _ in range(3)]
     yield ranks
     for rank in ranks:
         rank.process.kill()

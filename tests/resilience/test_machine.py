@@ -32,6 +32,9 @@ class Run:
         self.now_s += after_s
         return self.machine.handle(event, self.now_s)
 
+    def state(self) -> State:
+        return self.machine.state
+
     def start(self) -> list[Command]:
         out: list[Command] = []
         for node in range(len(self.counts)):
@@ -48,9 +51,7 @@ class Run:
     def form_all(self) -> list[Command]:
         out: list[Command] = []
         for node, serial in self.holders():
-            out += self.tell(
-                ev.MembersFormed(node=node, generation=self.machine.generation, members=ev.ints(serial))
-            )
+            out += self.tell(ev.MembersFormed(node=node, generation=self.machine.generation, members=ev.ints(serial)))
         return out
 
     def holders(self) -> list[tuple[int, int]]:
@@ -71,7 +72,9 @@ class Run:
             )
         )
 
-    def park(self, node: int, serial: int, newest: int = 20, previous: int = 19, left: int | None = None) -> list[Command]:
+    def park(
+        self, node: int, serial: int, newest: int = 20, previous: int = 19, left: int | None = None
+    ) -> list[Command]:
         return self.tell(
             ev.MembersParked(
                 node=node,
@@ -107,11 +110,11 @@ def test_training_waits_for_all_members_and_spares() -> None:
         run.tell(ev.NodeJoined(node=node, name=f"n{node}", address=""))
     for node, serial in ((0, 0), (0, 1), (1, 0), (1, 1)):
         assert run.tell(ev.MembersReady(node=node, members=ev.ints(serial), pids=ev.ints(1))) == []
-    assert run.machine.state is State.STARTING
+    assert run.state() is State.STARTING
     run.tell(ev.MembersReady(node=2, members=ev.ints(0), pids=ev.ints(1)))
-    assert run.machine.state is State.FORMING
+    assert run.state() is State.FORMING
     run.form_all()
-    assert run.machine.state is State.TRAINING
+    assert run.state() is State.TRAINING
 
 
 def test_a_killed_rank_is_replaced_by_the_spare_and_nobody_else_moves() -> None:
@@ -126,7 +129,7 @@ def test_a_killed_rank_is_replaced_by_the_spare_and_nobody_else_moves() -> None:
     assert run.machine.generation == 2
     out = run.park_all()
     forms = {form.node: form for form in only(out, Form)}
-    assert run.machine.state is State.FORMING
+    assert run.state() is State.FORMING
     assert run.holder(2) == (1, 1)
     assert [run.machine.world.holder[rank] for rank in (0, 1, 3)] == [before[rank] for rank in (0, 1, 3)]
     assert {form.version for form in forms.values()} == {20}
@@ -165,7 +168,9 @@ def test_death_before_any_snapshot_starts_from_the_state_as_built() -> None:
         out = run.park(node, serial, newest=0, previous=-1)
     forms = only(out, Form)
     assert {form.version for form in forms} == {0}
-    sources = {int(rank): int(source) for form in forms for rank, source in zip(form.ranks, form.source_nodes, strict=True)}
+    sources = {
+        int(rank): int(source) for form in forms for rank, source in zip(form.ranks, form.source_nodes, strict=True)
+    }
     assert sources[2] == -1
     assert sources[0] == 0
 
@@ -174,7 +179,7 @@ def test_a_member_that_parks_by_itself_starts_the_regroup_before_the_death_is_kn
     run = Run()
     run.train()
     out = run.park(0, 0, left=1)
-    assert run.machine.state is State.PARKING
+    assert run.state() is State.PARKING
     assert [park.node for park in only(out, Park)] == [0, 1, 2]
     out = run.die(2, 0)
     assert only(out, Park) == []
@@ -190,9 +195,9 @@ def test_a_broken_connection_without_a_death_regroups_the_same_members() -> None
     run.park(0, 0, left=1)
     for node, serial in run.holders()[1:-1]:
         run.park(node, serial)
-    assert run.machine.state is State.PARKING
+    assert run.state() is State.PARKING
     out = run.park(*run.holders()[-1])
-    assert run.machine.state is State.FORMING
+    assert run.state() is State.FORMING
     assert run.machine.world.holder.tolist() == before
     assert only(out, Alarm) == []
 
@@ -204,7 +209,7 @@ def test_a_late_report_from_an_older_generation_is_ignored() -> None:
     run.park_all()
     run.form_all()
     assert run.park(0, 0, left=1) == []
-    assert run.machine.state is State.TRAINING
+    assert run.state() is State.TRAINING
     assert run.tell(ev.MembersFormed(node=0, generation=1, members=ev.ints(0))) == []
 
 
@@ -219,7 +224,7 @@ def test_the_promoted_spare_dies_while_it_is_promoted() -> None:
     assert run.machine.generation == 3
     for node, serial in run.holders():
         run.park(node, serial, left=2)
-    assert run.machine.state is State.FORMING
+    assert run.state() is State.FORMING
     assert run.holder(2) not in (first_spare, (2, 0))
     out = run.form_all()
     assert sorted((release.node, release.members.tolist()[0]) for release in only(out, Release)) == sorted(
@@ -245,7 +250,7 @@ def test_without_a_spare_it_waits_for_the_restock_and_stops_with_a_reason_when_n
     run.die(2, 0)
     out = run.park_all()
     assert [restock.count for restock in only(out, Restock)] == [1]
-    assert run.machine.state is State.PARKING
+    assert run.state() is State.PARKING
     waiting = run.tell(ev.Ticked(), after_s=LIMITS.pause_s + 1)
     assert "no spare for ranks [2]" in only(waiting, Stop)[0].reason
 
@@ -268,7 +273,7 @@ def test_a_dead_spare_is_reported_and_restocked_without_disturbing_training() ->
     assert [(alarm.kind, alarm.rank) for alarm in only(out, Alarm)] == [("crash", None)]
     assert only(out, Park) == []
     assert len(only(out, Restock)) == 1
-    assert run.machine.state is State.TRAINING
+    assert run.state() is State.TRAINING
 
 
 def test_members_that_never_come_up_stop_the_run_with_a_reason() -> None:
@@ -276,7 +281,7 @@ def test_members_that_never_come_up_stop_the_run_with_a_reason() -> None:
     run.tell(ev.NodeJoined(node=0, name="n0", address=""))
     out = run.tell(ev.RestockFailed(node=0, reason="the program ended with exit code 1"))
     assert "n0 cannot start a member" in only(out, Stop)[0].reason
-    assert run.machine.state is State.STOPPED
+    assert run.state() is State.STOPPED
 
 
 def test_too_few_members_in_time_stop_the_run_with_a_reason() -> None:
@@ -292,7 +297,7 @@ def test_the_same_exception_on_a_second_member_is_code_not_hardware() -> None:
     fingerprint = ("ValueError at step 7: bad",)
     out = run.tell(ev.MembersRaised(node=2, members=ev.ints(0), fingerprints=fingerprint))
     assert [alarm.kind for alarm in only(out, Alarm)] == ["exception"]
-    assert run.machine.state is State.TRAINING
+    assert run.state() is State.TRAINING
     out = run.tell(ev.MembersRaised(node=0, members=ev.ints(0), fingerprints=fingerprint))
     assert "code, not hardware" in only(out, Stop)[0].reason
 
@@ -319,9 +324,9 @@ def test_a_generation_that_does_not_form_is_tried_again_and_then_given_up() -> N
     run.start()
     for _ in range(2):
         run.tell(ev.Ticked(), after_s=LIMITS.form_s + 1)
-        assert run.machine.state is State.PARKING
+        assert run.state() is State.PARKING
         run.park_all()
-        assert run.machine.state is State.FORMING
+        assert run.state() is State.FORMING
     out = run.tell(ev.Ticked(), after_s=LIMITS.form_s + 1)
     assert "could not be formed in 3 tries" in only(out, Stop)[0].reason
 

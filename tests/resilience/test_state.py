@@ -23,6 +23,7 @@ class Model(torch.nn.Module):
         super().__init__()
         self.first = torch.nn.Linear(4, 8)
         self.second = torch.nn.Linear(8, 1)
+        self.seen: torch.Tensor
         self.register_buffer("seen", torch.zeros(()))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -62,7 +63,12 @@ class Training:
         self.optimizer.step()
         self.schedule.step()
         self.counter.position += 1
-        return [loss.item(), *self.optimizer.flat_parameters().tolist(), self.schedule.get_last_lr(), self.counter.position]
+        return [
+            loss.item(),
+            *self.optimizer.flat_parameters().tolist(),
+            self.schedule.get_last_lr(),
+            self.counter.position,
+        ]
 
 
 def test_a_restored_rank_goes_on_bitwise_as_if_nothing_had_happened() -> None:
@@ -122,6 +128,6 @@ def test_ranks_draw_from_streams_of_their_own() -> None:
     for rank in range(4):
         seed_random_streams(7, rank)
         draws.append((random.random(), float(np.random.rand()), float(torch.rand(()))))
-    assert len({draw for draw in draws}) == 4
+    assert len(set(draws)) == 4
     seed_random_streams(7, 2)
     assert (random.random(), float(np.random.rand()), float(torch.rand(()))) == draws[2]

@@ -1,7 +1,7 @@
 """What the controller is told. One event speaks for one node and holds arrays, so that 10,000 ranks stay cheap.
 
-`members` are serial numbers that the node's agent gives its members, never reused. Versions are step numbers of complete
-snapshots: S(n) is the state after step n, S(0) the state before the first step, -1 means none.
+`members` are serial numbers that the node's agent gives its members, never reused. Versions are step numbers of
+complete snapshots: S(n) is the state after step n, S(0) the state before the first step, -1 means none.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ class MembersReady:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MembersExited:
-    """Members' processes have ended. `codes` are exit codes, negative for signals, or UNKNOWN_CODE; versions are what their slots hold."""
+    """Members' processes have ended. `codes` are exit codes, negative for signals, or UNKNOWN_CODE.
+
+    Versions are what their slots hold.
+    """
 
     node: int
     members: Ints

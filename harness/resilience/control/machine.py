@@ -178,7 +178,10 @@ class Machine:
         self.world.vacate(rank)
 
     def _take_versions(self, rank: int, key: int, newest: int, previous: int) -> bool:
-        """Note what the holder's slots contain. A promoted spare's count once they are no older than its predecessor's."""
+        """Note what the holder's slots contain.
+
+        A promoted spare's count once they are no older than its predecessor's.
+        """
         former = int(self.world.slots_of[rank])
         if former != key:
             if newest == NONE or newest < self.world.newest[rank]:
@@ -191,7 +194,9 @@ class Machine:
     def _lost_while_idle(self, node: int) -> None:
         self._idle_exits += 1
         if self._idle_exits > IDLE_EXITS_ALLOWED and self.state in (State.STARTING, State.PARKING):
-            self._stop(f"{self._idle_exits} members ended before they held a rank, the last on {self.world.names[node]}")
+            self._stop(
+                f"{self._idle_exits} members ended before they held a rank, the last on {self.world.names[node]}"
+            )
         elif self.state is State.STARTING:
             self._order_restock(node, 1)
 
@@ -208,7 +213,9 @@ class Machine:
         if self.state is State.STARTING:
             self._stop(f"node {name} was lost before training began: {event.reason}")
         elif ranks:
-            self._stop(f"node {name} was lost ({event.reason}), and with it the only copy of the state of ranks {ranks}")
+            self._stop(
+                f"node {name} was lost ({event.reason}), and with it the only copy of the state of ranks {ranks}"
+            )
         elif self.state is State.TRAINING:
             self._restock()
 
@@ -363,7 +370,9 @@ class Machine:
         self._form_tries += 1
         if self._form_tries >= FORM_TRIES:
             late = np.flatnonzero(~self._formed).tolist()
-            self._stop(f"generation {self.generation} could not be formed in {FORM_TRIES} tries; ranks {late} were missing")
+            self._stop(
+                f"generation {self.generation} could not be formed in {FORM_TRIES} tries; ranks {late} were missing"
+            )
             return
         self._leave_generation(now_s)
 
@@ -379,9 +388,7 @@ class Machine:
             node = self.world.names.get(key_node(key))
         pid = self.world.pids.get(key) if key is not None else None
         self._out.append(
-            Alarm(
-                kind=kind, rank=rank, pid=pid, node=node, generation=self.generation, confirmed=True, detail=detail
-            )
+            Alarm(kind=kind, rank=rank, pid=pid, node=node, generation=self.generation, confirmed=True, detail=detail)
         )
 
     def _stop(self, reason: str) -> None:

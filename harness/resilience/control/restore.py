@@ -1,8 +1,8 @@
 """Which snapshot everybody loads after a regroup.
 
-Why two versions per rank suffice (design: a swap is consistent): a step ends in a collective of the whole world, so live ranks are at
-most one step apart, and each holds S(n-1) and S(n). The newest version that *every* rank holds complete is loaded by
-all, survivors included; nothing that the whole world completed is lost.
+Why two versions per rank suffice (design: a swap is consistent): a step ends in a collective of the whole world, so
+live ranks are at most one step apart, and each holds S(n-1) and S(n). The newest version that *every* rank holds
+complete is loaded by all, survivors included; nothing that the whole world completed is lost.
 """
 
 from __future__ import annotations
