@@ -134,8 +134,12 @@ def test_no_control_nor_direction_mark_reaches_any_format(report: Report) -> Non
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", content)
 
 
+def parsed(report: Report) -> ET.Element:
+    return ET.fromstring(junit.render(report))  # noqa: S314  # it was written a moment ago, by us
+
+
 def test_junit_is_xml_whose_counts_are_right(report: Report) -> None:
-    root = ET.fromstring(junit.render(report))  # noqa: S314
+    root = parsed(report)
     assert root.tag == "testsuites"
     for suite in root:
         cases = suite.findall("testcase")
@@ -150,7 +154,7 @@ def test_junit_is_xml_whose_counts_are_right(report: Report) -> None:
 
 
 def test_junit_holds_the_figures_as_properties() -> None:
-    root = ET.fromstring(junit.render(report_of(Shape(dead_s=None))))  # noqa: S314
+    root = parsed(report_of(Shape(dead_s=None)))
     found = {one.attrib["name"]: one.attrib["value"] for one in root.iter("property")}
     assert found["first_step_s"] == "inf"
     assert found["weights_equal"] == "false"
@@ -187,34 +191,47 @@ def test_plain_text_is_plain_and_the_same_everywhere(report: Report) -> None:
     )
 
 
-class Stream(io.StringIO):
+class Stream(io.TextIOWrapper):
     """A stream of some encoding that may be a terminal."""
 
-    def __init__(self, encoding: str, terminal: bool) -> None:
-        super().__init__()
-        self._encoding = encoding
+    def __init__(self, encoding: str, *, terminal: bool) -> None:
+        super().__init__(io.BytesIO(), encoding=encoding)
         self._terminal = terminal
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return self._encoding
 
     def isatty(self) -> bool:
         return self._terminal
+
+    def shown(self) -> str:
+        self.seek(0)
+        return self.read()
 
 
 def test_a_pipe_gets_no_colours() -> None:
     stream = Stream("utf-8", terminal=False)
     text.print_summary(report_of(Shape()), None, stream)
-    assert "\x1b" not in stream.getvalue()
-    assert "█" in stream.getvalue()
+    shown = stream.shown()
+    assert "\x1b" not in shown
+    assert "█" in shown
 
 
 def test_a_terminal_without_unicode_gets_ascii() -> None:
     stream = Stream("ISO-8859-1", terminal=True)
+    text.print_summary(report_of(Shape()), None, stream)
     text.print_summary(hostile_report(), None, stream)
-    assert stream.getvalue().isascii()
-    assert "<= 200 ms" in (text.as_text(report_of(Shape()), None).replace("≤", "<="))
+    shown = stream.shown()
+    assert shown.isascii()
+    assert "<= 200 ms" in shown
+
+
+def test_a_terminal_gets_colours_and_nothing_of_the_runs_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    stream = Stream("utf-8", terminal=True)
+    text.print_summary(hostile_report(), None, stream)
+    shown = stream.shown()
+    assert "\x1b[1;33mINCONCLUSIVE" in shown
+    assert shown.count("\x1b") == len(re.findall("\x1b\\[[0-9;]+m", shown))
+    assert "\\x1b[31mred" in shown
 
 
 def test_the_summary_says_verdict_figures_fault_and_where_the_report_is() -> None:
