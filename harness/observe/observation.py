@@ -30,7 +30,7 @@ class RunStarted:
 class RunEnded:
     """The drill is over.
 
-    `reason` is "finished" (workload complete), "stopped" (the stack gave up), "horizon", "workload-error" or "interrupted".
+    `reason`: "finished" (workload complete), "stopped" (the stack gave up), "horizon", "workload-error", "interrupted".
     """
 
     at_s: float

@@ -71,7 +71,8 @@ class Block(nn.Module):
         q, k, v = self.qkv(self.before_attention(x)).view(batch, time, 3, self._heads, -1).permute(2, 0, 3, 1, 4)
         mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.dropout(self.mix(mixed.transpose(1, 2).reshape(batch, time, width)))
-        return x + self.dropout(self.feed(self.before_feed(x)))
+        fed: Tensor = x + self.dropout(self.feed(self.before_feed(x)))
+        return fed
 
 
 class GPT(nn.Module):

@@ -1,4 +1,4 @@
-"""`rankdrill run FILE…` over the fake stack, as a process of its own: to be interrupted, killed and starved by tests."""
+"""`rankdrill run FILE…` over the fake stack, as a process of its own, for tests to interrupt and kill."""
 
 from __future__ import annotations
 

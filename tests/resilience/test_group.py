@@ -1,4 +1,4 @@
-"""The rule of regrouping, with real gloo: a stopped peer that comes back must not touch what survivors have restored."""
+"""The rule of regrouping, with real gloo: a stopped peer that comes back touches nothing that was restored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.group_rank import NUMBERS, rank_process
+from tests.resilience.group_rank import NUMBERS, rank_process
 
 WAIT_S = 60
 
