@@ -71,12 +71,12 @@ def judge_claims(evidence: Evidence) -> tuple[JudgedClaim, ...]:
 
 
 def suspected_s(evidence: Evidence, judged: Sequence[JudgedClaim]) -> float | None:
-    """Seconds from the first fault until a yellow card named the culprit of each. A right claim is one too."""
+    """Seconds from a fault to the first yellow card for its culprit, or right claim; the slowest fault's."""
     return _named_after_s(evidence, [one for one in judged if one.faults])
 
 
 def detected_s(evidence: Evidence, judged: Sequence[JudgedClaim]) -> float | None:
-    """Seconds from the first fault until each was named by a confirmed right claim."""
+    """Seconds from a fault to the first confirmed right claim; the slowest fault's."""
     return _named_after_s(evidence, [one for one in judged if one.word == "right"])
 
 
@@ -93,14 +93,16 @@ def count(evidence: Evidence, judged: Sequence[JudgedClaim], word: Word) -> int 
 def _named_after_s(evidence: Evidence, judged: Sequence[JudgedClaim]) -> float | None:
     if not evidence.plan.stack_alarms:
         return None
-    to_find = [track.planned.id for track, _ in evidence.injected if track.expected.claims]
     found: dict[str, float] = {}
     for one in judged:
         for fault in one.faults:
             found.setdefault(fault, one.claim.at_s)
-    if not to_find:
-        return None
-    return max(found.get(fault, math.inf) for fault in to_find) - evidence.first_injected_s
+    took_s = [
+        found.get(track.planned.id, math.inf) - injected.at_s
+        for track, injected in evidence.injected
+        if track.expected.claims
+    ]
+    return max(took_s, default=None)
 
 
 def _judge(claim: Claim, evidence: Evidence, roll: _Roll, settled_s: Mapping[str, float]) -> JudgedClaim:

@@ -1,6 +1,7 @@
 """The stages of a recovery, fault by fault: when (tester's clock) each was reached. inf: never; None: does not apply.
 
-A drill with several faults has reached a stage when it has reached it for every fault; the clock starts at the first.
+With several faults a figure is the slowest of them. Faults that fall into one pause end it together, since the world
+steps only when it is over all of them: the figure then counts from the first.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from harness.observe.observation import (
 Stage = Callable[[Evidence, Track, FaultInjected], float | None]
 
 
-def since_first_fault(evidence: Evidence, stage: Stage) -> float | None:
-    """Return seconds from the first fault until a stage was reached for all faults that have it."""
-    reached: list[float] = []
+def slowest(evidence: Evidence, stage: Stage) -> float | None:
+    """Return the longest time, in seconds, that any fault took from its injection to a stage; None if none has it."""
+    took_s: list[float] = []
     missing: RecordsMissing | None = None
     for track, injected in evidence.injected:
         try:
@@ -37,12 +38,12 @@ def since_first_fault(evidence: Evidence, stage: Stage) -> float | None:
             missing = missing or reason
             continue
         if at_s is not None:
-            reached.append(at_s)
-    last_s = max(reached, default=None)
+            took_s.append(at_s - injected.at_s)
+    longest_s = max(took_s, default=None)
     # A stage never reached for one fault is never reached at all, whatever is not known of the others.
-    if missing is not None and last_s != math.inf:
+    if missing is not None and longest_s != math.inf:
         raise missing
-    return None if last_s is None else last_s - evidence.first_injected_s
+    return longest_s
 
 
 def reacted(evidence: Evidence) -> float | None:
