@@ -5,7 +5,7 @@
 3. the stack said that it gives up: "stopped";
 4. a process of the stack failed before any fault, or its controller gave up, or all of them ended: "stopped"
    ("workload-error" where its output shows the training program's own traceback before the first step);
-5. the horizon: "horizon".
+5. the horizon, or no step at all for as long as steady state may take: "horizon".
 
 After a fault the training program may raise as a consequence, so then the stack decides (rules 3 to 5).
 """
@@ -23,6 +23,7 @@ from harness.observe.processes import ExitStatus
 
 LAST_WORDS_S = 0.5
 LOG_LINES = 12
+QUOTED = 3
 _LOG_LINES_SEARCHED = 400
 
 
@@ -37,10 +38,11 @@ class End:
 class EndRules:
     """Decides, asked again and again, whether a run is over. Holds what it has to remember between two questions."""
 
-    def __init__(self, view: RunView, program: Path, horizon_s: float) -> None:
+    def __init__(self, view: RunView, program: Path, *, horizon_s: float, first_step_within_s: float) -> None:
         self._view = view
         self._program = program
         self._horizon_s = horizon_s
+        self._first_step_within_s = first_step_within_s
         self._last_words_until_s: float | None = None
 
     def check(self, now_s: float, started_s: float, processes: Sequence[Running], *, all_started: bool) -> End | None:
@@ -50,15 +52,19 @@ class EndRules:
             return End("finished")
         found = self._workload() or self._stack(processes, all_started=all_started)
         if found is None:
-            return (
-                End("horizon", f"not finished {self._horizon_s:g} s after its start")
-                if (now_s >= started_s + self._horizon_s)
-                else None
-            )
+            return self._too_late(now_s - started_s, processes)
         # What was found first may be a consequence: a record of the cause may still be on its way.
         if self._last_words_until_s is None:
             self._last_words_until_s = now_s + LAST_WORDS_S
         return found if now_s >= self._last_words_until_s else None
+
+    def _too_late(self, elapsed_s: float, processes: Sequence[Running]) -> End | None:
+        if elapsed_s >= self._horizon_s:
+            return End("horizon", f"the training was not complete {self._horizon_s:g} s after its start")
+        if elapsed_s < self._first_step_within_s or self._view.any_step() or self._view.injected:
+            return None
+        said = "".join(f"\n{process.spec.name}{_tail(process)}" for process in processes[:QUOTED])
+        return End("horizon", f"no step was completed {self._first_step_within_s:g} s after the start{said}")
 
     def _workload(self) -> End | None:
         raised = self._view.raised
@@ -84,7 +90,9 @@ class EndRules:
             return self._blame(End("stopped", stopped.reason), [process for process, _ in failed])
         if not failed:
             return End("stopped", "all processes of the stack ended with code 0 before the training was complete")
-        said = "\n".join(f"{process.spec.name} {_how(status)}{_tail(process)}" for process, status in failed[:3])
+        said = "\n".join(
+            f"{process.spec.name} {_how(status)}{_tail(process)}" for process, status in failed[:QUOTED]
+        )
         return self._blame(End("stopped", said), [process for process, _ in failed])
 
     def _blame(self, end: End, failed: Sequence[Running]) -> End:

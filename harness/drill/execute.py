@@ -66,6 +66,7 @@ class Order:
     seed: int
     random: Random
     horizon_s: float
+    first_step_within_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +131,12 @@ class _Run:
         self._workspace = workspace
         self._view = RunView(request.world)
         self._telling = Telling(self._view, tools.progress)
-        self._rules = EndRules(self._view, request.program, order.horizon_s)
-        self._launcher = LocalLauncher(workspace.run_id, workspace.logs_dir, tools.clock)
+        self._rules = EndRules(
+            self._view,
+            request.program,
+            horizon_s=order.horizon_s,
+            first_step_within_s=order.first_step_within_s,
+        )
         self._faults = FaultThread(
             faults=order.faults,
             ledger=guard.ledger,
@@ -149,6 +154,7 @@ class _Run:
             ClockTable(),
             (self._view.see, self._faults.see, self._telling.see, self._wake),
         )
+        self._launcher = LocalLauncher(workspace.run_id, workspace.logs_dir, tools.clock)
         self._environment = workspace.environment(order.seed)
         self._started_s = 0.0
 

@@ -84,6 +84,7 @@ def _order(scenario: Scenario, seed: int, stack: Stack, what: str, number: int |
         seed=seed,
         random=Random(f"{seed} {number}"),
         horizon_s=scenario.horizon_s,
+        first_step_within_s=scenario.steady_within_s,
     )
 
 
@@ -107,6 +108,6 @@ def _explained(judgement: Judgement, end: End) -> Judgement:
     if own is not None:
         return replace(judgement, reasons=(*judgement.reasons, own.traceback.rstrip()))
     said = any(end.detail in reason for reason in judgement.reasons)
-    if judgement.verdict is Verdict.PASS or end.reason not in ("stopped", "workload-error") or said:
+    if judgement.verdict is Verdict.PASS or end.reason in ("finished", "interrupted") or said:
         return judgement
     return replace(judgement, reasons=(f"the run ended early ({end.reason}): {end.detail}", *judgement.reasons))

@@ -80,7 +80,7 @@ def _publish(folder: Path, name: str, content: bytes) -> None:
     except OSError as error:
         if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
             raise
-        _publish_by_name(folder, name, content)
+        publish_by_name(folder, name, content)
         return
     with os.fdopen(fd, "wb") as file:
         file.write(content)
@@ -89,7 +89,7 @@ def _publish(folder: Path, name: str, content: bytes) -> None:
         os.link(f"/proc/self/fd/{fd}", folder / name, src_dir_fd=fd, follow_symlinks=True)
 
 
-def _publish_by_name(folder: Path, name: str, content: bytes) -> None:
+def publish_by_name(folder: Path, name: str, content: bytes) -> None:
     """The same on file systems without nameless files; what an earlier writer left behind is written over."""
     unfinished = folder / f".{name}.unfinished"
     with unfinished.open("wb") as file:

@@ -29,12 +29,9 @@ class TorchrunStack:
         return (_HARNESS / "probe",)
 
     def stages(self, request: StackRequest) -> Iterator[Stage]:
-        """Yield the one launcher, which starts the workers. UsageError for spares or several nodes."""
-        if request.spares or request.nodes != 1:
-            raise UsageError(
-                "stack torchrun runs on one node and has no spares: write `nodes: 1, spares: 0` in the workload,"
-                f" not nodes {request.nodes}, spares {request.spares}"
-            )
+        """Yield the one launcher, which starts the workers; it keeps no spares. UsageError for several nodes."""
+        if request.nodes != 1:
+            raise UsageError(f"stack torchrun runs on one node: write `nodes: 1` in the workload, not {request.nodes}")
         argv = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
         argv += ["--nproc-per-node", str(request.world), "--max-restarts", str(_MAX_RESTARTS)]
         argv += [str(request.program), *request.arguments]

@@ -39,8 +39,8 @@ def test_a_file_that_cannot_be_read_is_none_and_is_replaced(cache: Path) -> None
 
 def test_file_systems_without_nameless_files(cache: Path) -> None:
     cache.mkdir(parents=True)
-    references._publish_by_name(cache, "key.json", b"old and longer than the new one")
-    references._publish_by_name(cache, "key.json", b"new")
+    references.publish_by_name(cache, "key.json", b"old and longer than the new one")
+    references.publish_by_name(cache, "key.json", b"new")
     assert (cache / "key.json").read_bytes() == b"new"
     assert [path.name for path in cache.iterdir()] == ["key.json"]
 

@@ -77,5 +77,6 @@ def run(scenario: Scenario, stack: Stack, told: Told | None = None, interrupt: I
         seed=1,
         random=Random(1),
         horizon_s=scenario.horizon_s,
+        first_step_within_s=scenario.steady_within_s,
     )
     return execute(order, Tools(interrupt or Interrupt(), told or Told()))

@@ -138,7 +138,7 @@ def test_files_are_read_before_anything_is_started(tmp_path: Path) -> None:
 
 def test_a_missing_program_for_the_stack_is_refused(tmp_path: Path) -> None:
     path = write_scenario(tmp_path, stack={"name": "torchrun"}, workload={"nodes": 1, "spares": 0})
-    with pytest.raises(CapabilityError, match="stack_program_torchrun.py"):
+    with pytest.raises(CapabilityError, match=r"stack_program_torchrun\.py"):
         run_scenarios([path], RunOptions(), Told(), stream=io.StringIO())
 
 
