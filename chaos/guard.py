@@ -15,7 +15,7 @@ from typing import Self
 from chaos import reaper
 from chaos.clock import Clock
 from chaos.errors import LeaseLostError, LedgerError
-from chaos.ledger import RUN_ENTRY, Ledger
+from chaos.ledger import RUN_ENTRY, Ledger, path_of
 from chaos.ledger_state import Undo
 from chaos.leftovers import HealReport, heal_ledger
 
@@ -41,14 +41,20 @@ class Guard:
 
         `undo` is performed in its order when the run ends, however it ends. Raises LedgerError, ReaperError.
         """
-        ledger = Ledger.create(state_dir, run_id, clock)
+        starter = reaper.start(path_of(state_dir, run_id))
+        try:
+            ledger = Ledger.create(state_dir, run_id, clock)
+        except BaseException:
+            reaper.abandon(starter)
+            raise
         guard = cls(ledger, clock, lease_s)
         try:
             ledger.arm(RUN_ENTRY, undo, lease_s, renewed=True)
             guard._heartbeat.start()
-            reaper.arm(ledger, clock)
+            reaper.wait_armed(starter, ledger, clock)
         except BaseException:
             # Ctrl-C included: nothing may stay armed that nobody holds.
+            reaper.abandon(starter)
             guard.close()
             raise
         return guard

@@ -42,6 +42,11 @@ def state_dir() -> str:
     return os.path.join(os.path.abspath(base), "rankdrill")
 
 
+def path_of(folder: str, run_id: str) -> str:
+    """Return the name of a run's ledger."""
+    return os.path.join(folder, f"{run_id}{SUFFIX}")
+
+
 class Ledger:
     """One ledger file, opened for reading and writing. Safe to use from several threads of one process."""
 
@@ -57,7 +62,7 @@ class Ledger:
     @classmethod
     def create(cls, folder: str, run_id: str, clock: Clock) -> Ledger:
         """Make the ledger of a new run, owned by this process. Raises LedgerError (full disk, no permission)."""
-        path = os.path.join(folder, f"{run_id}{SUFFIX}")
+        path = path_of(folder, run_id)
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
             ledger = cls._create_locked(path, run_id, clock)

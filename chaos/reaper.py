@@ -1,7 +1,7 @@
 """The small process that heals what a ledger says when a lease ends or the owner dies. Two a run, guarding each other.
 
-`arm` starts them, as `python -I -S reaper.py LEDGER`, apart from the tester's session, environment, files and
-terminal, and returns when both say in the ledger that they are at work. They
+`start` runs `python -I -S reaper.py LEDGER OWNER`, apart from the tester's session, environment, files and terminal; it
+forks them when the ledger is there, and `wait_armed` returns when both say in it that they are at work. They
 
 - undo an entry whose lease is over (a living owner gets HEAD_START_S to do it itself);
 - undo everything at once when the owner is dead, then close and remove the ledger;
@@ -25,13 +25,17 @@ if __name__ == "__main__":
 import contextlib
 import select
 import signal
+from typing import TYPE_CHECKING
 
 from chaos import processes
 from chaos.clock import Clock, SystemClock
 from chaos.errors import LedgerError, ReaperError
-from chaos.ledger import Ledger
+from chaos.ledger import NEW_SUFFIX, Ledger
 from chaos.ledger_state import SLOTS, Entry
 from chaos.undo import undo_entry
+
+if TYPE_CHECKING:
+    import subprocess
 
 WAKE_S = 0.2
 HEAD_START_S = 0.2
@@ -166,17 +170,21 @@ class Reaper:
         return max(1, int(pause_s * 1000) + 1)
 
 
-def arm(ledger: Ledger, clock: Clock) -> None:
-    """Start both reapers of a ledger and return when they are at work. Raises ReaperError: inject nothing then."""
+def start(path: str) -> subprocess.Popen[bytes]:
+    """Start the process that forks both reapers as soon as the ledger at `path` is there. Raises ReaperError.
+
+    It is started before the ledger is made: else there were a moment in which this process could die and leave a
+    ledger that nobody guards.
+    """
     # Imported here, because the reapers themselves load this module and must start fast.
     import subprocess
 
     if not sys.executable:
         raise ReaperError("the reapers cannot be started: this Python does not know its own executable")
-    argv = [sys.executable, "-I", "-S", os.path.abspath(__file__), ledger.path]
+    argv = [sys.executable, "-I", "-S", os.path.abspath(__file__), path, str(os.getpid())]
     try:
         # An empty environment: the reapers must not carry the tag by which they find the processes of the run.
-        starter = subprocess.run(
+        return subprocess.Popen(
             argv,
             env={},
             cwd="/",
@@ -184,14 +192,28 @@ def arm(ledger: Ledger, clock: Clock) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            timeout=START_LIMIT_S,
-            check=False,
         )
-    except (OSError, subprocess.SubprocessError) as error:
+    except OSError as error:
+        raise ReaperError(f"the reapers could not be started: {error}") from error
+
+
+def abandon(starter: subprocess.Popen[bytes]) -> None:
+    """End a starter whose ledger was not made, or is gone again."""
+    starter.kill()
+    starter.communicate()
+
+
+def wait_armed(starter: subprocess.Popen[bytes], ledger: Ledger, clock: Clock) -> None:
+    """Return when both reapers of a ledger are at work. Raises ReaperError: inject nothing then."""
+    import subprocess
+
+    try:
+        _, said = starter.communicate(timeout=START_LIMIT_S)
+    except subprocess.TimeoutExpired as error:
         raise ReaperError(f"the reapers could not be started: {error}") from error
     if starter.returncode != 0:
-        said = starter.stderr.decode(errors="replace").strip().splitlines()
-        raise ReaperError(f"the reapers could not be started: {said[-1] if said else starter.returncode}")
+        lines = said.decode(errors="replace").strip().splitlines()
+        raise ReaperError(f"the reapers could not be started: {lines[-1] if lines else starter.returncode}")
     limit_s = clock.monotonic_s() + START_LIMIT_S
     while not armed(ledger):
         if clock.monotonic_s() > limit_s:
@@ -253,13 +275,28 @@ def _be_reaper(path: str, slot: int) -> None:
     Reaper(ledger, slot, clock).run()
 
 
+def _await_ledger(path: str, owner: int, clock: Clock) -> bool:
+    """Wait until the ledger is there; False if its owner, the parent of this process, died before it made one."""
+    while not os.path.exists(path):
+        if os.getppid() != owner:
+            with contextlib.suppress(OSError):
+                os.unlink(f"{path}{NEW_SUFFIX}")
+            # It may have been its last act.
+            return os.path.exists(path)
+        clock.sleep_s(0.002)
+    return True
+
+
 def main(argv: list[str]) -> int:
-    """Start the reapers of the ledger named in `argv`; exit code 0 when they are forked."""
-    if len(argv) != 2:
-        sys.stderr.write("usage: reaper.py LEDGER\n")
+    """Fork the reapers of a ledger, when it is there; exit code 0 when they are forked, or none is needed."""
+    if len(argv) not in (2, 3):
+        sys.stderr.write("usage: reaper.py LEDGER [OWNER]\n")
         return 4
+    clock = SystemClock()
+    if len(argv) == 3 and not _await_ledger(argv[1], int(argv[2]), clock):
+        return 0
     try:
-        ledger = Ledger.open(argv[1], SystemClock())
+        ledger = Ledger.open(argv[1], clock)
         _ = ledger.owner
         ledger.release()
     except (OSError, LedgerError) as error:

@@ -19,7 +19,7 @@ from chaos import processes, reaper, undo
 from chaos.clock import SystemClock
 from chaos.errors import LeaseLostError, LedgerError, ReaperError
 from chaos.guard import Guard
-from chaos.ledger import RESERVE_BYTES, Ledger
+from chaos.ledger import NEW_SUFFIX, RESERVE_BYTES, Ledger
 from chaos.leftovers import heal_left_overs
 from chaos.target import RosterMember
 from tests.fakes.chaos_fakes import (
@@ -262,9 +262,46 @@ def test_a_lost_lease_is_said_when_the_tester_comes_back(tmp_path: Path) -> None
 
 def test_reapers_that_cannot_be_armed_stop_the_run_before_it_begins(tmp_path: Path) -> None:
     ledger = Ledger.create(str(tmp_path), "reap-14", CLOCK)
-    Path(ledger.path).rename(tmp_path / "moved")
+    broken = tmp_path / "broken.ledger"
+    broken.write_bytes(b"no ledger\n")
     with pytest.raises(ReaperError, match="could not be started"):
-        reaper.arm(ledger, CLOCK)
+        reaper.wait_armed(reaper.start(str(broken)), ledger, CLOCK)
+    ledger.release()
+
+
+STARTS = (
+    "import os, signal, sys\nfrom chaos import reaper\nprint(reaper.start(sys.argv[1]).pid, flush=True)\nsignal.pause()"
+)
+
+
+def test_a_tester_that_dies_before_its_ledger_is_made_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "reap-16.ledger"
+    root = Path(__file__).resolve().parents[2]
+    argv = [sys.executable, "-c", STARTS, str(path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=root) as tester:
+        assert tester.stdout is not None
+        starter = int(tester.stdout.readline())
+        # As far as a tester gets that is killed while it writes its ledger.
+        Path(f"{path}{NEW_SUFFIX}").touch()
+        ticks = processes.start_ticks(starter)
+        assert ticks is not None
+        assert processes.alive(starter, ticks)
+        tester.kill()
+    wait_until(lambda: not processes.alive(starter, ticks))
+    assert entries_of(str(tmp_path)) == []
+
+
+def test_a_tester_that_dies_as_soon_as_its_ledger_is_there_is_undone(tmp_path: Path) -> None:
+    run = "reap-17"
+    root = Path(__file__).resolve().parents[2]
+    code = (
+        "import os, sys\nfrom chaos import reaper\nfrom chaos.clock import SystemClock\n"
+        "from chaos.ledger import Ledger, path_of\nreaper.start(path_of(sys.argv[1], sys.argv[2]))\n"
+        "Ledger.create(sys.argv[1], sys.argv[2], SystemClock())\nos.kill(os.getpid(), 9)"
+    )
+    tester = subprocess.run([sys.executable, "-c", code, str(tmp_path), run], cwd=root, check=False)
+    assert tester.returncode == -signal.SIGKILL
+    wait_until(lambda: entries_of(str(tmp_path)) == [])
 
 
 def test_a_guard_that_cannot_be_opened_leaves_nothing(tmp_path: Path) -> None:
