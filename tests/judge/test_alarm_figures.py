@@ -135,9 +135,22 @@ def test_the_same_without_any_fault() -> None:
     assert counts(seen, CONTROL) == (0, 0, 1)
 
 
-def test_an_exit_after_the_claim_shows_nothing() -> None:
-    """Claimed first, killed afterwards: a stack cannot make its own alarm true."""
+def test_a_kill_after_the_claim_proves_nothing_either_way() -> None:
+    """Claimed first, killed afterwards: a stack cannot make its own alarm true, nor is it shown to be wrong."""
     seen = [*killed(), claim(DIED_S, 0), ProcessExited(DIED_S + 1 / 256, member(0), None, 9)]
+    assert words(seen)[-1] == "undecided"
+    assert figures(seen).false_alarms is None
+    assert "neither shown nor refuted" in figures(seen).unknown["false_alarms"]
+
+
+@pytest.mark.parametrize(("code", "signal"), [(1, None), (0, None), (None, 11)])
+def test_an_exit_of_its_own_may_be_seen_a_little_later_than_it_was_claimed(
+    code: int | None, signal: int | None
+) -> None:
+    """The connection of a dying process closes before its pidfd tells."""
+    seen = [*killed(), claim(DIED_S, 0), ProcessExited(DIED_S + 1 / 16, member(0), code, signal)]
+    assert counts(seen) == (0, 0, 1)
+    seen[-1] = ProcessExited(DIED_S + 3, member(0), code, signal)
     assert counts(seen) == (1, 0, 0)
 
 
