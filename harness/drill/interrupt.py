@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from types import FrameType, TracebackType
-from typing import Self
+from typing import Any, Self
 
 
 class Interrupt:
@@ -14,7 +14,7 @@ class Interrupt:
     def __init__(self) -> None:
         self._name: str | None = None
         self._woken = threading.Event()
-        self._before: dict[int, signal.Handlers | object] = {}
+        self._before: dict[int, Any] = {}
 
     @property
     def name(self) -> str | None:
@@ -40,7 +40,7 @@ class Interrupt:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            signal.signal(number, handler)
         self._before.clear()
 
     def _note(self, number: int, _frame: FrameType | None) -> None:

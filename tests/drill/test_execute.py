@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,8 +40,8 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Places]:
     assert made.left() == []
 
 
-def scenario(tmp_path: Path, **fields: object) -> Scenario:
-    return load(write_scenario(tmp_path, **fields))  # type: ignore[arg-type]
+def scenario(tmp_path: Path, **fields: Any) -> Scenario:
+    return load(write_scenario(tmp_path, **fields))
 
 
 def test_a_killed_rank_is_seen_from_injection_to_the_end(tmp_path: Path) -> None:

@@ -58,11 +58,11 @@ def test_a_disk_that_fills_up_during_the_drill_leaves_nothing_half(small_disk: P
 
 
 def test_evidence_lies_beside_the_report_in_a_new_folder(here: Path) -> None:
+    assert Keeper(None, "drill", AT).path is None
     keeper = Keeper(None, "drill", AT)
-    assert keeper.path is None
     keeper.keep_evidence(2, {"agent-n0": b"log", "silent": b"", "../x": b"safe"}, "a dump")
     assert keeper.path == Path("runs/drill/20260102T030405Z")
-    logs = here / keeper.path / "logs" / "repeat-2"
+    logs = here / "runs/drill/20260102T030405Z/logs/repeat-2"
     assert {path.name: path.read_text() for path in logs.iterdir()} == {
         "agent-n0.log": "log",
         "x.log": "safe",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,8 +52,8 @@ def test_a_cache_that_cannot_be_written_costs_nothing(monkeypatch: pytest.Monkey
     assert references.read("key") is None
 
 
-def scenario(folder: Path, **fields: object) -> Scenario:
-    return load(write_scenario(folder, **fields))  # type: ignore[arg-type]
+def scenario(folder: Path, **fields: Any) -> Scenario:
+    return load(write_scenario(folder, **fields))
 
 
 def test_the_key_changes_with_what_may_change_the_result(tmp_path: Path) -> None:
