@@ -219,21 +219,22 @@ def _roll(evidence: Evidence) -> _Roll:
     for members in by_node.values():
         for member in members:
             by_pid.setdefault(member.pid, []).append(member)
+    exits = {exited.member: exited for exited in reversed(timeline.of(ProcessExited))}
     return _Roll(
         holds=holds,
         by_node=by_node,
         by_pid=by_pid,
-        exits={exited.member: exited for exited in reversed(timeline.of(ProcessExited))},
+        exits=exits,
         raised_s={raised.member: raised.at_s for raised in reversed(timeline.of(WorkloadRaised))},
-        excused=frozenset(_excused(evidence)),
+        excused=frozenset(_excused(evidence, exits)),
     )
 
 
-def _excused(evidence: Evidence) -> Iterator[MemberId]:
+def _excused(evidence: Evidence, exits: Mapping[MemberId, ProcessExited]) -> Iterator[MemberId]:
     """Yield whose end has a reason that no claim about it could have known: hit by us, finished, ended with the run."""
     finished = finished_s(evidence)
     for _, injected in evidence.injected:
         yield from injected.members
-    for exited in evidence.timeline.of(ProcessExited):
+    for exited in exits.values():
         if exited.at_s >= min(evidence.over_s, finished.get(exited.member, math.inf)):
             yield exited.member

@@ -144,9 +144,7 @@ def test_a_kill_after_the_claim_proves_nothing_either_way() -> None:
 
 
 @pytest.mark.parametrize(("code", "signal"), [(1, None), (0, None), (None, 11)])
-def test_an_exit_of_its_own_may_be_seen_a_little_later_than_it_was_claimed(
-    code: int | None, signal: int | None
-) -> None:
+def test_an_exit_of_its_own_may_be_seen_a_little_later_than_claimed(code: int | None, signal: int | None) -> None:
     """The connection of a dying process closes before its pidfd tells."""
     seen = [*killed(), claim(DIED_S, 0), ProcessExited(DIED_S + 1 / 16, member(0), code, signal)]
     assert counts(seen) == (0, 0, 1)
