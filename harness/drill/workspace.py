@@ -49,6 +49,11 @@ class Workspace:
         """The first part of each process' output, while it runs."""
         return self.root / "logs"
 
+    @property
+    def temporary(self) -> Path:
+        """Where processes of the run put their own temporary files, so that these go when the run is over."""
+        return self.root / "tmp"
+
     def undo(self) -> tuple[Undo, ...]:
         """How everything of this run is removed: its processes first, then the folder they write to."""
         return (kill_tagged(TAG_VARIABLE, self.run_id), remove_tree(str(self.root), self.run_id))
@@ -61,6 +66,7 @@ class Workspace:
             tag_folder(str(self.root), self.run_id)
             self.probe_dir.mkdir()
             self.logs_dir.mkdir()
+            self.temporary.mkdir()
         except OSError as error:
             raise LaunchError(
                 f"cannot make the drill's folder {self.root}: {error}; set TMPDIR to another place"
@@ -72,6 +78,7 @@ class Workspace:
             DIR_VARIABLE: str(self.probe_dir),
             BELL_VARIABLE: str(self.bell),
             SEED_VARIABLE: str(seed),
+            "TMPDIR": str(self.temporary),
             # Several ranks share this host's cores: more threads than one a rank would fight each other.
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",

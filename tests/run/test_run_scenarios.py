@@ -41,7 +41,7 @@ def drill(
 
 def test_a_stack_that_recovers_passes_and_its_report_is_kept(tmp_path: Path) -> None:
     code, report, told = drill(write_scenario(tmp_path))
-    assert (code, report["verdict"]) == (0, "PASS")
+    assert (code, report["verdict"]) == (0, "PASS"), report["reasons"]
     (repeat,) = report["repeats"]
     assert repeat["figures"]["weights_equal"] == 1
     assert repeat["figures"]["lost_steps"] == 0
