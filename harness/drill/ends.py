@@ -90,9 +90,7 @@ class EndRules:
             return self._blame(End("stopped", stopped.reason), [process for process, _ in failed])
         if not failed:
             return End("stopped", "all processes of the stack ended with code 0 before the training was complete")
-        said = "\n".join(
-            f"{process.spec.name} {_how(status)}{_tail(process)}" for process, status in failed[:QUOTED]
-        )
+        said = "\n".join(f"{process.spec.name} {_how(status)}{_tail(process)}" for process, status in failed[:QUOTED])
         return self._blame(End("stopped", said), [process for process, _ in failed])
 
     def _blame(self, end: End, failed: Sequence[Running]) -> End:
