@@ -19,7 +19,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--batch", type=int, default=4, help="sequences per rank and step")
+    parser.add_argument("--batch", type=int, default=2, help="sequences per rank and step")
     options = parser.parse_args()
 
     session = Session.join()

@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--world", type=int, required=True)
     parser.add_argument("--store", required=True, help="file through which the ranks find each other")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--batch", type=int, default=2)
     options = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{options.store}", rank=options.rank, world_size=options.world)
@@ -48,6 +48,7 @@ def main() -> None:
             durations_s.append(time.monotonic() - began_s)
         if options.rank == 0:
             print(json.dumps(durations_s), flush=True)
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-CONTEXT = 32
+CONTEXT = 64
 CORPUS_BYTES = 2_000_000
 
 
@@ -76,9 +76,9 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """About 1.7 million parameters: enough that state has a size, little enough for two cores."""
+    """About a million parameters: enough that state has a size, little enough for two cores."""
 
-    def __init__(self, seed: int, width: int = 256, layers: int = 2, heads: int = 4, dropout: float = 0.1) -> None:
+    def __init__(self, seed: int, width: int = 192, layers: int = 2, heads: int = 4, dropout: float = 0.1) -> None:
         super().__init__()
         torch.manual_seed(seed)
         self.token = nn.Embedding(256, width)
