@@ -29,6 +29,7 @@ from harness.resilience.transfer import SnapshotServer, fetch
 
 PR_SET_CHILD_SUBREAPER = 36
 RECONNECT_S = 0.1
+DIGEST_S = 1.0
 
 
 class Agent:
@@ -113,9 +114,13 @@ class Agent:
             self._writer.write(line)
 
     async def _heartbeat(self) -> None:
+        """Say often that the agent lives, and every second what its members are doing."""
+        told_s = 0.0
         while True:
+            now_s = asyncio.get_running_loop().time()
             if self._writer is not None:
-                held = self.members.live()
+                held = self.members.live() if now_s - told_s >= DIGEST_S else []
+                told_s = now_s if held else told_s
                 self._tell(
                     wire.Heartbeat(
                         node=0,

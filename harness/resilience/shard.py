@@ -1,8 +1,8 @@
 """A sharded optimizer: each rank updates only its own part of the parameters, whose master copy nobody else has.
 
-`step()` is reduce-scatter of the gradients, the inner optimizer on the own shard, all-gather of the parameters.
-Collectives never run on live parameters or gradients, only on buffers that belong to the group of one generation: an
-old generation's all-gather that completes late can then overwrite nothing that lives.
+`step()` is reduce-scatter of the gradients, the inner optimizer on the own shard, all-gather of the parameters. All
+three run without a copy, in buffers that belong to one generation: parameters and gradients are views into them. A new
+generation brings new buffers, so an old generation's all-gather that completes late can overwrite nothing that lives.
 """
 
 from __future__ import annotations
@@ -29,32 +29,42 @@ class ShardedOptimizer:
         total = sum(parameter.numel() for parameter in self.parameters)
         self.shard_size = -(-total // world)
         self._padded = self.shard_size * world
-        # Parameters and gradients live in two flat tensors, so that one copy moves all of them to or from a group's
-        # buffer.
-        self._flat = torch.zeros(self._padded)
-        self._flat_grad = torch.zeros(self._padded)
-        self._adopt()
+        self._flat = torch.zeros(0)
+        self._flat_grad = torch.zeros(0)
+        self._grads: list[torch.Tensor] = []
+        self._move(from_parameters=True)
         self.master = torch.nn.Parameter(torch.zeros(self.shard_size))
-        self.master.grad = torch.zeros(self.shard_size)
         self.inner = make([self.master], **options)
         self._group: Collectives | None = None
+        self._renew_received()
 
-    def _adopt(self) -> None:
+    def join(self, group: Collectives) -> None:
+        """Use a group from now on: parameters, gradients and what is received move to buffers of its own."""
+        self._group = group
+        self._move(from_parameters=False)
+        self._renew_received()
+
+    @torch.no_grad()
+    def _move(self, *, from_parameters: bool) -> None:
+        flat, self._flat_grad = torch.zeros(self._padded), torch.zeros(self._padded)
+        if not from_parameters:
+            flat.copy_(self._flat)
+        self._grads = []
         offset = 0
         for parameter in self.parameters:
             end = offset + parameter.numel()
-            self._flat[offset:end].copy_(parameter.detach().reshape(-1))
-            parameter.data = self._flat[offset:end].view(parameter.shape)
-            parameter.grad = self._flat_grad[offset:end].view(parameter.shape)
+            if from_parameters:
+                flat[offset:end].copy_(parameter.reshape(-1))
+            parameter.data = flat[offset:end].view(parameter.shape)
+            self._grads.append(self._flat_grad[offset:end].view(parameter.shape))
+            parameter.grad = self._grads[-1]
             offset = end
+        self._flat = flat
 
-    def join(self, group: Collectives) -> None:
-        """Use a group from now on; its buffers are its own."""
-        self._group = group
-        self._sent = torch.empty(self._padded)
-        self._gathered = torch.empty(self._padded)
-        self._received = torch.empty(self.shard_size)
-        self._own = torch.empty(self.shard_size)
+    def _renew_received(self) -> None:
+        # What reduce-scatter leaves is the master's gradient.
+        self._received = torch.zeros(self.shard_size)
+        self.master.grad = self._received
 
     def start_shard(self, rank: int) -> None:
         """Take the shard of `rank` out of the parameters as built, with a fresh optimizer state."""
@@ -65,21 +75,29 @@ class ShardedOptimizer:
     def step(self) -> None:
         """One optimizer update of the whole world."""
         group = self._joined()
-        self._sent.copy_(self._flat_grad)
-        group.reduce_scatter(self._received, self._sent)
-        assert self.master.grad is not None
-        torch.mul(self._received, 1.0 / self._world, out=self.master.grad)
+        self._reclaim_gradients()
+        group.reduce_scatter(self._received, self._flat_grad)
+        self._received.mul_(1.0 / self._world)
+        self.master.grad = self._received
         self.inner.step()
         self.gather()
         self._flat_grad.zero_()
 
+    def _reclaim_gradients(self) -> None:
+        """Take gradients back that the program keeps elsewhere (after zero_grad(set_to_none=True), for instance)."""
+        for parameter, view in zip(self.parameters, self._grads, strict=True):
+            if parameter.grad is view:
+                continue
+            if parameter.grad is None:
+                view.zero_()
+            else:
+                view.copy_(parameter.grad)
+            parameter.grad = view
+
     @torch.no_grad()
     def gather(self) -> None:
         """Rebuild all parameters from the masters of all shards."""
-        group = self._joined()
-        self._own.copy_(self.master)
-        group.all_gather(self._gathered, self._own)
-        self._flat.copy_(self._gathered)
+        self._joined().all_gather(self._flat, self.master.detach())
 
     def zero_grad(self) -> None:
         """Forget gradients, for instance those of a step that was abandoned."""

@@ -97,29 +97,41 @@ def seed_random_streams(seed: int, rank: int) -> None:
 
 
 class _TensorPickler(pickle.Pickler):
-    """Pickles containers and leaves tensors out, numbered; their bytes are copied straight into the slot."""
+    """Pickles containers and leaves tensors out, numbered; their bytes are copied straight into the slot.
+
+    `reducer_override` and not `persistent_id`, which would be called for each of a random stream's 625 numbers.
+    """
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
         self.tensors: list[torch.Tensor] = []
 
-    def persistent_id(self, value: Any) -> Any:
+    def reducer_override(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
-            return None
+            return NotImplemented
         self.tensors.append(value.detach())
-        return (len(self.tensors) - 1, str(value.dtype).removeprefix("torch."), tuple(value.shape))
+        return _tensor_out_of_slot, (str(value.dtype).removeprefix("torch."), tuple(value.shape))
+
+
+def _tensor_out_of_slot(dtype_name: str, shape: tuple[int, ...]) -> torch.Tensor:
+    """Stands in a snapshot for a tensor; only `_TensorUnpickler`, which has the slot's bytes, can put one there."""
+    raise SnapshotError(f"a snapshot's {dtype_name} tensor of shape {shape} was read without its slot")
 
 
 class _TensorUnpickler(pickle.Unpickler):
-    """Puts tensors, cloned out of the slot, back into their containers."""
+    """Puts tensors, cloned out of the slot, back into their containers, in the order in which they were left out."""
 
     def __init__(self, file: io.BytesIO, payload: memoryview) -> None:
         super().__init__(file)
         self._payload = payload
         self._offset = 0
 
-    def persistent_load(self, key: Any) -> torch.Tensor:
-        _, dtype_name, shape = key
+    def find_class(self, module: str, name: str) -> Any:
+        if name == _tensor_out_of_slot.__name__ and module == __name__:
+            return self._next_tensor
+        return super().find_class(module, name)
+
+    def _next_tensor(self, dtype_name: str, shape: tuple[int, ...]) -> torch.Tensor:
         tensor = torch.empty(shape, dtype=getattr(torch, dtype_name))
         size = tensor.numel() * tensor.element_size()
         if size:

@@ -34,9 +34,9 @@ def create_page(name: str) -> int:
 
 
 class Stethoscope:
-    """The rank's side of the page.
+    """The rank's side of the page. `spent_ns` is what it has cost, in CPU time of the training thread.
 
-    `spent_ns` is the time spent in here, against `stepping_ns` in `steps` whole steps.
+    CPU time, because with more ranks than cores the wall clock also counts other ranks' turns that happen to begin here.
     """
 
     def __init__(self, fd: int | None = None) -> None:
@@ -56,10 +56,10 @@ class Stethoscope:
 
     def enter(self, phase: str) -> None:
         """Training is in this phase from now on."""
-        now_ns = time.monotonic_ns()
+        began_ns = time.thread_time_ns()
         self._words[PHASE] = PHASE_CODE[phase]
-        self._words[ENTERED_NS] = now_ns
-        self.spent_ns += time.monotonic_ns() - now_ns
+        self._words[ENTERED_NS] = time.monotonic_ns()
+        self.spent_ns += time.thread_time_ns() - began_ns
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -94,8 +94,8 @@ class Stethoscope:
 
     def end_step(self, step: int) -> None:
         """A step is complete; its digest goes to the page and into the ring."""
-        now_ns = time.monotonic_ns()
-        total = now_ns - self._step_began_ns
+        began_ns = time.thread_time_ns()
+        total = time.monotonic_ns() - self._step_began_ns
         entry = (
             step,
             total,
@@ -103,7 +103,7 @@ class Stethoscope:
             self._parts["communicate"],
             self._parts["snapshot"],
             total - sum(self._parts.values()),
-            time.thread_time_ns() - self._cpu_began_ns,
+            began_ns - self._cpu_began_ns,
             self.spent_ns - self._spent_before_ns,
         )
         self._spent_before_ns = self.spent_ns
@@ -114,7 +114,7 @@ class Stethoscope:
         self._words[STEPS_DONE] += 1
         self.steps += 1
         self.stepping_ns += total
-        self.spent_ns += time.monotonic_ns() - now_ns
+        self.spent_ns += time.thread_time_ns() - began_ns
 
 
 class StatusReader:

@@ -131,3 +131,28 @@ def test_ranks_draw_from_streams_of_their_own() -> None:
     assert len(set(draws)) == 4
     seed_random_streams(7, 2)
     assert (random.random(), float(np.random.rand()), float(torch.rand(()))) == draws[2]
+
+
+def test_gradients_that_the_program_moved_elsewhere_still_count() -> None:
+    """model.zero_grad() makes backward put its gradients into new tensors, out of the flat buffer's sight."""
+    usual, moved = Training(), Training()
+    for training in (usual, moved):
+        seed_random_streams(3, 0)
+        training.step()
+        if training is moved:
+            training.model.zero_grad(set_to_none=True)
+    seed_random_streams(5, 0)
+    expected = usual.step()
+    seed_random_streams(5, 0)
+    assert moved.step() == expected
+
+
+def test_a_new_generation_moves_parameters_to_buffers_of_its_own() -> None:
+    """What an old generation's collective writes late reaches nothing that lives."""
+    training = Training()
+    training.step()
+    old_flat = training.optimizer.flat_parameters()
+    before = [parameter.detach().clone() for parameter in training.model.parameters()]
+    training.optimizer.join(Rehearsal(1))
+    old_flat.fill_(666.0)
+    assert all(torch.equal(*pair) for pair in zip(before, training.model.parameters(), strict=True))
