@@ -1,7 +1,7 @@
 """The collector: one thread that reads what probes write and sees processes end, as observations on the tester's clock.
 
-It sleeps in epoll on three things: the bell (a datagram socket that probes ring after each record), the pidfds of all
-processes that have a probe file, and its own wake-up. A missed bell costs one poll interval, nothing else.
+It sleeps in epoll on three things: the bell (a datagram socket that probes ring after each record but a step's), the
+pidfds of all processes that have a probe file, and its own wake-up. A missed bell costs one poll interval, nothing else.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ from harness.observe.processes import exit_status, open_process
 from harness.observe.timeline import Timeline
 from harness.probe.records import SUFFIX, RecordReader
 
-# Each wake-up costs the ranks a little of their cores, so with a bell the poll only catches a bell that was missed.
+# How late a step may be seen. Probes do not ring for steps: in lock-step ranks every wake-up of ours delays them all.
 POLL_S = 0.02
-POLL_WITH_BELL_S = 0.1
 # The longest path a Unix socket can be bound to, its closing zero byte included, is 108 bytes.
 _SOCKET_PATH_BYTES = 107
 
@@ -113,7 +112,7 @@ class Collector:
     def _run(self) -> None:
         try:
             while not self._stopping:
-                events = self._epoll.poll(POLL_S if self._bell is None else POLL_WITH_BELL_S)
+                events = self._epoll.poll(POLL_S)
                 now_s = self._clock.now_s()
                 self._note_deaths(events, now_s)
                 self._read_all()

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import ctypes
 import faulthandler
 import os
 import signal
-import socket
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +22,7 @@ from harness.resilience import messages, wire
 from harness.resilience.control import commands as cmd
 from harness.resilience.control import events as ev
 from harness.resilience.limits import PRESETS, Limits
+from harness.resilience.links import HEARTBEAT, LineLink
 from harness.resilience.members import Member, Members
 from harness.resilience.transfer import SnapshotServer, fetch
 
@@ -39,7 +38,8 @@ class Agent:
         self._node = node
         self._controller = controller
         self._limits = limits
-        self._writer: asyncio.StreamWriter | None = None
+        self._link: LineLink | None = None
+        self._disconnected = asyncio.Event()
         self._unsent: list[bytes] = []
         self._ended = asyncio.Event()
         self._finished = False
@@ -76,60 +76,71 @@ class Agent:
     def leave(self) -> None:
         """End this node's members and leave, as if killed, so that every signal has the same outcome."""
         self._left = True
-        if self._writer is not None:
-            self._writer.transport.abort()
-            self._writer = None
+        if self._link is not None:
+            self._link.abort()
+            self._link = None
         self._ended.set()
 
     # ------------------------------------------------------------------ the controller's side
 
     async def _keep_connected(self, snapshot_address: str) -> None:
+        """Connect again whenever the connection breaks: a reset is not a death."""
+        loop = asyncio.get_running_loop()
         host, _, port = self._controller.rpartition(":")
+        joined = wire.encode(ev.NodeJoined(node=0, name=self._node, address=snapshot_address))
         while True:
+            self._disconnected.clear()
             try:
-                reader, writer = await asyncio.open_connection(host, int(port), limit=1 << 24)
+                _, link = await loop.create_connection(lambda: LineLink(self._on_line, self._on_lost), host, int(port))
             except OSError:
                 await asyncio.sleep(RECONNECT_S)
                 continue
-            raw = writer.get_extra_info("socket")
-            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            writer.write(wire.encode(ev.NodeJoined(node=0, name=self._node, address=snapshot_address)))
-            for line in self._unsent:
-                writer.write(line)
+            for line in (joined, *self._unsent):
+                link.send(line)
             self._unsent = []
-            self._writer = writer
-            with contextlib.suppress(ConnectionError):
-                while line := await reader.readline():
-                    command = wire.decode(line)
-                    self._commands[type(command)](command)
-            self._writer = None
-            writer.close()
+            self._link = link
+            await self._disconnected.wait()
             await asyncio.sleep(RECONNECT_S)
+
+    def _on_line(self, link: LineLink, line: bytes) -> None:
+        command = wire.decode(line)
+        self._commands[type(command)](command)
+
+    def _on_lost(self, link: LineLink, error: Exception | None) -> None:
+        if error is not None and not self._ended.is_set():
+            print(f"agent {self._node}: connection to the controller broke: {error}", file=sys.stderr, flush=True)
+        if self._link in (None, link):
+            self._link = None
+            self._disconnected.set()
 
     def _tell(self, message: object) -> None:
         line = wire.encode(message)
-        if self._writer is None:
+        if self._link is None:
             self._unsent.append(line)
         else:
-            self._writer.write(line)
+            self._link.send(line)
 
     async def _heartbeat(self) -> None:
         """Say often that the agent lives, and every second what its members are doing."""
         told_s = 0.0
         while True:
-            now_s = asyncio.get_running_loop().time()
-            if self._writer is not None:
-                held = self.members.live() if now_s - told_s >= DIGEST_S else []
-                told_s = now_s if held else told_s
-                self._tell(
-                    wire.Heartbeat(
-                        node=0,
-                        members=[member.serial for member in held],
-                        phases=[member.status.phase() for member in held],
-                        digests=[list(member.status.digest()) for member in held],
-                    )
-                )
+            if self._link is not None:
+                now_s = asyncio.get_running_loop().time()
+                if now_s - told_s >= DIGEST_S:
+                    told_s = now_s
+                    self._tell(self._digests())
+                else:
+                    self._link.send(HEARTBEAT)
             await asyncio.sleep(self._limits.heartbeat_s)
+
+    def _digests(self) -> wire.Digests:
+        held = self.members.live()
+        return wire.Digests(
+            node=0,
+            members=[member.serial for member in held],
+            phases=[member.status.phase() for member in held],
+            digests=[list(member.status.digest()) for member in held],
+        )
 
     # ------------------------------------------------------------------ commands
 

@@ -24,6 +24,7 @@ from harness.resilience.control.commands import Alarm, Command
 from harness.resilience.control.events import Event, NodeJoined, NodeLost, Ticked
 from harness.resilience.control.machine import Machine, State
 from harness.resilience.limits import PRESETS, Limits
+from harness.resilience.links import NOBODY, LineLink
 
 PORTS_TRIED = 16
 
@@ -34,7 +35,7 @@ class Controller:
     def __init__(self, machine: Machine, limits: Limits) -> None:
         self._machine = machine
         self._limits = limits
-        self._agents: dict[int, asyncio.StreamWriter] = {}
+        self._agents: dict[int, LineLink] = {}
         self._node_numbers: dict[str, int] = {}
         self._heard_s: dict[int, float] = {}
         self._longest_gap_s = 0.0
@@ -45,7 +46,8 @@ class Controller:
 
     async def serve(self, listener: socket.socket) -> int:
         """Run until training is complete or given up; return the exit code."""
-        server = await asyncio.start_server(self._on_agent, sock=listener, limit=1 << 24)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: LineLink(self._on_line, self._on_lost), sock=listener)
         ticker = asyncio.create_task(self._tick())
         await self._ended.wait()
         ticker.cancel()
@@ -55,39 +57,37 @@ class Controller:
         server.close()
         return 0 if self._machine.state is State.FINISHED else 1
 
-    async def _on_agent(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        node = -1
-        try:
-            while line := await reader.readline():
-                message = wire.decode(line)
-                if isinstance(message, NodeJoined):
-                    node = self._node_numbers.setdefault(message.name, len(self._node_numbers))
-                    self._agents[node] = writer
-                    writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    message = NodeJoined(node=node, name=message.name, address=message.address)
-                if node < 0:
-                    break
-                self._hear(node)
-                self._take(node, message)
-        except (ConnectionError, ValueError, asyncio.LimitOverrunError) as error:
-            print(f"controller: connection of node {node} broke: {error}", file=sys.stderr, flush=True)
-        finally:
-            # A broken connection is not a death: the agent connects again, or its silence exceeds the limit.
-            if self._agents.get(node) is writer:
-                del self._agents[node]
-            if self._ended.is_set() and not self._agents:
-                self._alone.set()
-            writer.close()
+    def _on_line(self, link: LineLink, line: bytes) -> None:
+        """Take a line from an agent. Raises ValueError for one that is not of ours."""
+        if line:
+            message = wire.decode(line)
+            if isinstance(message, NodeJoined):
+                link.node = self._node_numbers.setdefault(message.name, len(self._node_numbers))
+                self._agents[link.node] = link
+            if link.node == NOBODY:
+                raise ValueError("the first line of a connection must say which node it is")
+            self._take(link.node, message)
+        if link.node != NOBODY:
+            self._hear(link.node)
+
+    def _on_lost(self, link: LineLink, error: Exception | None) -> None:
+        # A broken connection is not a death: the agent connects again, or its silence exceeds the limit.
+        if error is not None:
+            print(f"controller: connection of node {link.node} broke: {error}", file=sys.stderr, flush=True)
+        if self._agents.get(link.node) is link:
+            del self._agents[link.node]
+        if self._ended.is_set() and not self._agents:
+            self._alone.set()
 
     def _take(self, node: int, message: object) -> None:
-        if isinstance(message, wire.Heartbeat):
+        if isinstance(message, wire.Digests):
             return
         if isinstance(message, wire.Published):
             self._publish(message)
             return
         # Agents do not know their number; it is this connection's.
         object.__setattr__(message, "node", node)
-        # What is neither heartbeat nor address is an event, or decode would have refused it.
+        # What is neither digest nor address is an event, or decode would have refused it.
         self._handle(message)  # type: ignore[arg-type]
 
     def _publish(self, message: wire.Published) -> None:
@@ -127,9 +127,9 @@ class Controller:
         self._send(command.node, wire.encode(command))
 
     def _send(self, node: int, line: bytes) -> None:
-        writer = self._agents.get(node)
-        if writer is not None:
-            writer.write(line)
+        link = self._agents.get(node)
+        if link is not None:
+            link.send(line)
 
     def _hear(self, node: int) -> None:
         now_s = time.monotonic()

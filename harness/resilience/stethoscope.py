@@ -36,7 +36,7 @@ def create_page(name: str) -> int:
 class Stethoscope:
     """The rank's side of the page. `spent_ns` is what it has cost, in CPU time of the training thread.
 
-    CPU time, because with more ranks than cores the wall clock also counts other ranks' turns that happen to begin here.
+    CPU time, because with more ranks than cores the wall clock also counts others' turns that happen to begin here.
     """
 
     def __init__(self, fd: int | None = None) -> None:

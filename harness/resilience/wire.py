@@ -32,8 +32,8 @@ _TYPES: dict[str, type] = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """The agent is alive. `digests` holds a row of the stethoscope per member, shape (members, words)."""
+class Digests:
+    """What a node's members are doing. `digests` holds a row of the stethoscope per member, shape (members, words)."""
 
     node: int
     members: list[int]
@@ -59,7 +59,7 @@ class Addresses:
     values: dict[str, str]
 
 
-_TYPES.update({kind.__name__: kind for kind in (Heartbeat, Published, Addresses)})
+_TYPES.update({kind.__name__: kind for kind in (Digests, Published, Addresses)})
 
 
 def encode(message: Any) -> bytes:
