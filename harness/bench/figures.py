@@ -85,7 +85,7 @@ def conclude(
             *(_number(told[key]) for key in ("min", "p50", "max")),
             "[green]ok[/]" if figure.ok else "[bold red]MISSED[/]",
         )
-    Console().print(table)
+    Console(width=max(Console().width, 110)).print(table)
     if json_file is not None:
         content: dict[str, Any] = {"bench": bench, "environment": dict(environment)}
         if quick:

@@ -1,7 +1,7 @@
 """The collector: one thread that reads what probes write and sees processes end, as observations on the tester's clock.
 
 It sleeps in epoll on three things: the bell (a datagram socket that probes ring after each record but a step's), the
-pidfds of all processes that have a probe file, and its own wake-up. A missed bell costs one poll interval, nothing else.
+pidfds of all processes that have a probe file, and its own wake-up. A missed bell costs one poll interval, no more.
 """
 
 from __future__ import annotations

@@ -138,9 +138,15 @@ class Controller:
         self._heard_s[node] = now_s
 
     async def _tick(self) -> None:
+        last_s = time.monotonic()
         while True:
             await asyncio.sleep(self._limits.heartbeat_s)
             now_s = time.monotonic()
+            # While this process itself did not run it could hear nobody: that is no silence of theirs.
+            slept_s = now_s - last_s - self._limits.heartbeat_s
+            if slept_s > self._limits.heartbeat_s:
+                self._heard_s = {node: heard_s + slept_s for node, heard_s in self._heard_s.items()}
+            last_s = now_s
             # On a machine that starves its agents for a while, the limit grows with the gaps that turned out to be
             # harmless.
             silence_s = max(self._limits.node_lost_s, 3 * self._longest_gap_s)
