@@ -38,7 +38,7 @@ from harness.scenario import load
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
 REPEATS, QUICK_REPEATS = 10, 3
 TORCHRUN_REPEATS, QUICK_TORCHRUN_REPEATS = 3, 1
-BARE_STEPS, QUICK_BARE_STEPS = 40, 20
+BARE_STEPS, QUICK_BARE_STEPS = 40, 14
 SEED = 7
 
 

@@ -100,7 +100,8 @@ class EndRules:
         for process in failed:
             lines = process.log_tail(_LOG_LINES_SEARCHED)
             if "Traceback (most recent call last)" in lines and str(self._program) in lines:
-                return End("workload-error", f"the training program failed before its first step: {end.detail}")
+                tail = "" if "Traceback" in end.detail else _tail(process)
+                return End("workload-error", f"the training program failed before its first step: {end.detail}{tail}")
         return end
 
 

@@ -20,8 +20,11 @@ def _from_word(value: Any) -> Any:
     return _WORDS.get(value, value) if isinstance(value, str) else value
 
 
-def to_json_number(value: float | None) -> float | int | str | None:
-    """Return `value` as JSON can hold it: an infinite or undefined number becomes a word."""
+def to_json_number(value: float | None) -> Any:
+    """Return `value` as JSON can hold it: an infinite or undefined number becomes a word.
+
+    The return type is open on purpose: pydantic would turn true into 1.0 to make it fit a number.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     return value
