@@ -313,10 +313,14 @@ def test_a_reader_that_goes_away_is_no_error_of_ours() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_command_with_3_and_without_a_traceback(tmp_path: Path, number: signal.Signals) -> None:
+    # A session in the background has SIGINT ignored, and its children inherit that.
     program = """
+import signal
 import sys
 from harness.cli import main
 from harness.doors import Doors
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 class Waiting(Doors):
     def heal(self):

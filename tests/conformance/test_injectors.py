@@ -175,8 +175,12 @@ def test_children_are_hit_too_if_asked_for(kind: str) -> None:
 def test_other_signals_end_a_program_that_does_not_handle_them(name: str) -> None:
     injector, host = CATALOG["kill"], LocalHost("n0")
     fault = parse_fault(0, {"kill": {"rank": 0, "signal": name}, "when": {"step": 1}})
-    setup = "import signal, resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); "
-    with victim(program=f"{setup} signal.signal(signal.SIGINT, signal.SIG_DFL); signal.pause()") as target:
+    # Set and not inherited: whoever runs tests in the background has these signals ignored.
+    setup = (
+        "import signal, resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); "
+        f"signal.signal(signal.SIG{name}, signal.SIG_DFL)"
+    )
+    with victim(program="signal.pause()", setup=setup) as target:
         receipt = injector.plan(fault, (target,), host)
         injector.inject(receipt, host)
         proof = wait_proof(lambda: injector.verify(receipt, host))

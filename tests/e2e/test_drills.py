@@ -92,7 +92,12 @@ def nothing_left(home: dict[str, str]) -> bool:
 
 
 def test_a_killed_rank_is_replaced_and_nothing_is_lost(tmp_path: Path, home: dict[str, str]) -> None:
-    outcome = run(SCENARIOS / "kill-one-rank.yaml", tmp_path / "out", home)
+    """And a foreign listener on the port that the controller was to use is left alone."""
+    with socket.create_server(("127.0.0.1", 0)) as foreign:
+        port = foreign.getsockname()[1]
+        outcome = run(changed("kill-one-rank.yaml", tmp_path, stack={"port": port}), tmp_path / "out", home)
+        with socket.create_connection(("127.0.0.1", port), timeout=5), foreign.accept()[0]:
+            pass
     assert outcome.code == 0, outcome.output
     assert outcome.report["verdict"] == "PASS"
     figures = outcome.figures
@@ -120,16 +125,6 @@ def test_a_stopped_rank_goes_on_and_nobody_is_accused(tmp_path: Path, home: dict
     assert outcome.code == 0, outcome.output
     fault = outcome.repeat["faults"][0]
     assert fault["healed_at_s"] > fault["effective_at_s"] >= fault["injected_at_s"]
-
-
-def test_a_foreign_listener_on_the_port_is_left_alone(tmp_path: Path, home: dict[str, str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as foreign:
-        port = foreign.getsockname()[1]
-        scenario = changed("kill-one-rank.yaml", tmp_path, stack={"port": port})
-        outcome = run(scenario, tmp_path / "out", home)
-        assert outcome.code == 0, outcome.output
-        with socket.create_connection(("127.0.0.1", port), timeout=5), foreign.accept()[0]:
-            pass
 
 
 def write_program(tmp_path: Path, body: str) -> Path:

@@ -98,11 +98,16 @@ def roster_of(*members: RosterMember) -> Roster:
 
 
 @contextmanager
-def victim(tag: str = "", program: str = "import threading; threading.Event().wait()") -> Iterator[RosterMember]:
-    """A real child process in its own session, holding rank 0 of node n0; it is gone after the block."""
+def victim(
+    tag: str = "", program: str = "import threading; threading.Event().wait()", setup: str = "pass"
+) -> Iterator[RosterMember]:
+    """A real child process in its own session, holding rank 0 of node n0; it is gone after the block.
+
+    `setup` has run when the block begins.
+    """
     environment = {TAG_VARIABLE: tag} if tag else {}
     child = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", f"print(flush=True); {program}"],
+        [sys.executable, "-I", "-S", "-c", f"{setup}; print(flush=True); {program}"],
         env=environment,
         stdout=subprocess.PIPE,
         start_new_session=True,
