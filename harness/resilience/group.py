@@ -1,16 +1,18 @@
 """One generation's process group: built through the controller, abandoned by the rule, never trusted to free itself.
 
 The rule (measured with torch 2.13 and gloo, where `abort` and `shutdown` unblock nothing): shut down the old group's
-*connected* sockets, which frees every waiter within milliseconds; let every old work complete, with an error; only
-then touch its tensors. Abandoning a group without this lets a collective that a stopped peer finishes later overwrite
-restored parameters.
+*connected* sockets, which frees every waiter within milliseconds; let every old work complete, with an error. A new
+generation has buffers of its own, so that even a work that never completes can overwrite nothing that lives: merely
+abandoning a group would let a collective that a stopped peer finishes later overwrite restored parameters.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import socket
+import stat
 import struct
 import threading
 import time
@@ -24,7 +26,12 @@ import torch.distributed as dist
 from harness.resilience.address import own_host
 from harness.resilience.stethoscope import Stethoscope
 
-LONG_TIMEOUT = timedelta(days=1)
+# How long a collective may take is decided by detection, not by the transport. This is torch's own default; what a
+# collective that was left behind holds is freed by then.
+LONG_TIMEOUT = timedelta(minutes=30)
+# Once its connections are shut down, a work completes within milliseconds, or (rarely) never.
+COMPLETION_GRACE_S = 0.25
+LOOK_AGAIN = timedelta(seconds=0.1)
 
 
 class Regroup(BaseException):
@@ -35,7 +42,11 @@ class Regroup(BaseException):
 
 
 class Collectives(Protocol):
-    """What training needs of a group. Tensors are contiguous and of one dtype."""
+    """What training needs of a group. Tensors are contiguous and of one dtype.
+
+    What `reduce_scatter` and `all_gather` are given must belong to this generation alone and be dropped with it: a
+    work that never completes is left behind, and may still write. `all_reduce` takes any tensor.
+    """
 
     def reduce_scatter(self, output: torch.Tensor, source: torch.Tensor) -> None:
         """Sum `source` (world * n,) over ranks; leave part `rank` in `output` (n,)."""
@@ -123,6 +134,7 @@ class Group:
         self._rendezvous = rendezvous
         self._stethoscope = stethoscope
         self._abandoned = threading.Event()
+        self._abandoned_s = 0.0
         self._pg: Any = None
 
     def connect(self, timeout_s: float) -> None:
@@ -132,14 +144,17 @@ class Group:
         options._timeout = timedelta(seconds=timeout_s)
         options._devices = [dist.ProcessGroupGloo.create_device(hostname=own_host())]
         try:
-            self._pg = dist.ProcessGroupGloo(self._rendezvous, self.rank, self.world, options)
+            self.use(dist.ProcessGroupGloo(self._rendezvous, self.rank, self.world, options))
         except RuntimeError as error:
             raise Regroup(f"generation {self.generation} could not connect: {error}") from error
         if self._abandoned.is_set():
             shut_down(owned_sockets(self._rendezvous))
             raise Regroup(f"generation {self.generation} was given up while it connected")
-        # How long a collective may take is decided by detection, not by the transport.
         self._pg._set_default_timeout(LONG_TIMEOUT)
+
+    def use(self, process_group: Any) -> None:
+        """Run collectives on this process group."""
+        self._pg = process_group
 
     def reduce_scatter(self, output: torch.Tensor, source: torch.Tensor) -> None:
         """See Collectives."""
@@ -151,7 +166,9 @@ class Group:
 
     def all_reduce(self, tensor: torch.Tensor) -> None:
         """See Collectives."""
-        self._run("all_reduce", lambda: self._pg.allreduce([tensor]))
+        own = tensor.clone()
+        self._run("all_reduce", lambda: self._pg.allreduce([own]))
+        tensor.copy_(own)
 
     def barrier(self) -> None:
         """Wait until every rank is here. Not counted as one of the step's own collectives."""
@@ -163,9 +180,7 @@ class Group:
         began_ns = time.monotonic_ns()
         self._stethoscope.enter_collective()
         try:
-            # wait() returns, or raises, only once the work is complete: after it, nothing of the old group touches the
-            # tensors.
-            start().wait()
+            self._finish(start())
         except RuntimeError as error:
             self.abandon()
             raise Regroup(f"{name} of generation {self.generation} broke: {error}") from error
@@ -173,8 +188,34 @@ class Group:
             self._stethoscope.leave_collective(time.monotonic_ns() - began_ns)
         self.collectives_done += 1
 
+    def _finish(self, work: Any) -> None:
+        """Return when a work is complete, and raise RuntimeError when it is broken.
+
+        A collective that starts on a connection which a peer has just closed may wait for data for ever, with no socket
+        left to shut down (seen once in about 200 regroups). It is left behind: all it can still write to are buffers of
+        its own generation.
+        """
+        while True:
+            try:
+                work.wait(LOOK_AGAIN)
+            except RuntimeError:
+                if work.is_completed():
+                    raise
+            else:
+                return
+            if self._abandoned.is_set() and time.monotonic() - self._abandoned_s > COMPLETION_GRACE_S:
+                self._leave_behind(work)
+                raise RuntimeError("it did not complete after its connections were shut down, and is left behind")
+
+    def _leave_behind(self, work: Any) -> None:
+        # Their destructors would wait for the work; never to be destroyed, they end with the process.
+        for leftover in (work, self._pg):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(leftover))
+
     def abandon(self) -> None:
         """Give the generation up: free a training thread that is stuck in it, and the peers that wait for us."""
+        if not self._abandoned.is_set():
+            self._abandoned_s = time.monotonic()
         self._abandoned.set()
         self._rendezvous.abandon()
         shut_down(owned_sockets(self._rendezvous))
@@ -215,15 +256,29 @@ def owned_sockets(rendezvous: Rendezvous) -> list[socket.socket]:
     own, peers = rendezvous.own_value, rendezvous.peer_values()
     found: list[socket.socket] = []
     for name in os.listdir("/proc/self/fd"):
-        try:
-            duplicate = socket.socket(fileno=os.dup(int(name)))
-        except OSError:
+        duplicate = _duplicate(int(name))
+        if duplicate is None:
             continue
         if _belongs(duplicate, own, peers):
             found.append(duplicate)
         else:
             duplicate.close()
     return found
+
+
+def _duplicate(fd: int) -> socket.socket | None:
+    """A second descriptor of a socket; None for what is no socket or has just been closed."""
+    try:
+        if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+            return None
+        second = os.dup(fd)
+    except OSError:
+        return None
+    try:
+        return socket.socket(fileno=second)
+    except OSError:
+        os.close(second)
+        return None
 
 
 def _belongs(connection: socket.socket, own: bytes, peers: list[bytes]) -> bool:

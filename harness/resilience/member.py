@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import socket
+import sys
 import threading
 from dataclasses import dataclass, field
 
@@ -13,6 +15,7 @@ from harness.resilience.memory import SnapshotError
 
 EXIT_AGENT_GONE = 71
 EXIT_STOPPED = 75
+STUCK_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,17 @@ class MemberLink:
             self._changed.notify_all()
         if kind == "park" and group is not None and group.generation < message["generation"]:
             group.abandon()
+            watch = threading.Timer(STUCK_S, self._complain, (group,))
+            watch.daemon = True
+            watch.start()
+
+    def _complain(self, group: Group) -> None:
+        """Say where training hangs that should have left its generation long ago; whoever reads the log needs it."""
+        with self._changed:
+            stuck = self._orders.group is group
+        if stuck:
+            print(f"member {os.getpid()} is still in generation {group.generation}, here:", file=sys.stderr, flush=True)
+            faulthandler.dump_traceback(file=sys.stderr, all_threads=True)
 
     def _note(self, kind: str, message: messages.Message) -> None:
         orders = self._orders

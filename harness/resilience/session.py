@@ -78,12 +78,11 @@ class Session:
         """The generation this member is in: 1 until the first regroup, 0 before it holds a rank."""
         return self._generation
 
-    @property
-    def collectives(self) -> Collectives:
-        """The current generation's group, for collectives of one's own inside a step."""
+    def all_reduce(self, tensor: torch.Tensor) -> None:
+        """Sum a tensor over all ranks, in place; every rank must call it. Only inside a step or an evaluation."""
         if self._group is None:
-            raise UsageError("session.collectives can be used only inside a step")
-        return self._group
+            raise UsageError("session.all_reduce can be used only inside a step or an evaluation")
+        self._group.all_reduce(tensor)
 
     def enter(self, group: Collectives, *, rank: int, generation: int) -> None:
         """Hold a rank in a generation; sharded optimizers move to its buffers. Called by the training loop."""
