@@ -14,6 +14,7 @@ import os
 import socket
 import stat
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -208,6 +209,7 @@ class Group:
                 raise RuntimeError("it did not complete after its connections were shut down, and is left behind")
 
     def _leave_behind(self, work: Any) -> None:
+        sys.stderr.write(f"rank {self.rank} leaves a collective of generation {self.generation} behind\n")
         # Their destructors would wait for the work; never to be destroyed, they end with the process.
         for leftover in (work, self._pg):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(leftover))

@@ -151,7 +151,8 @@ class MemberLink:
         with self._changed:
             stuck = self._orders.group is group
         if stuck:
-            print(f"member {os.getpid()} is still in generation {group.generation}, here:", file=sys.stderr, flush=True)
+            sys.stderr.write(f"member {os.getpid()} is still in generation {group.generation}, here:\n")
+            sys.stderr.flush()
             faulthandler.dump_traceback(file=sys.stderr, all_threads=True)
 
     def _note(self, kind: str, message: messages.Message) -> None:
