@@ -50,7 +50,7 @@ class Collectives(Protocol):
     """
 
     def reduce_scatter(self, output: torch.Tensor, source: torch.Tensor) -> None:
-        """Sum `source` (world * n,) over ranks; leave part `rank` in `output` (n,)."""
+        """Sum `source` (world * n,) over ranks; leave part `rank` in `output` (n,). `source` is spoilt by it."""
 
     def all_gather(self, output: torch.Tensor, source: torch.Tensor) -> None:
         """Leave every rank's `source` (n,) in `output` (world * n,)."""
@@ -159,7 +159,11 @@ class Group:
 
     def reduce_scatter(self, output: torch.Tensor, source: torch.Tensor) -> None:
         """See Collectives."""
-        self._run("reduce_scatter", lambda: self._pg._reduce_scatter_base(output, source))
+        # Torch's reduce-scatter for gloo all-reduces a copy and takes a slice of it, and its work neither honours a
+        # limit on waiting nor tells that it is complete (measured). This is the same without the copy.
+        self._run("reduce_scatter", lambda: self._pg.allreduce([source]))
+        part = output.numel()
+        output.copy_(source[self.rank * part : (self.rank + 1) * part])
 
     def all_gather(self, output: torch.Tensor, source: torch.Tensor) -> None:
         """See Collectives."""

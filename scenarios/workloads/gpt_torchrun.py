@@ -27,6 +27,7 @@ class Sharded:
         self.parameters = list(model.parameters())
         total = sum(parameter.numel() for parameter in self.parameters)
         self.size = -(-total // world)
+        self.own = slice(rank * self.size, (rank + 1) * self.size)
         self.world = world
         self.flat, self.flat_grad = torch.zeros(self.size * world), torch.zeros(self.size * world)
         offset = 0
@@ -36,7 +37,7 @@ class Sharded:
             parameter.data = self.flat[offset:end].view(parameter.shape)
             parameter.grad = self.flat_grad[offset:end].view(parameter.shape)
             offset = end
-        self.master = torch.nn.Parameter(self.flat[rank * self.size : (rank + 1) * self.size].clone())
+        self.master = torch.nn.Parameter(self.flat[self.own].clone())
         self.master.grad = torch.zeros(self.size)
         self.inner = torch.optim.AdamW([self.master], lr=1e-3)
 
@@ -44,7 +45,9 @@ class Sharded:
     def step(self) -> None:
         """One update of the whole world."""
         assert self.master.grad is not None
-        dist.reduce_scatter_single(self.master.grad, self.flat_grad)
+        # What torch's reduce-scatter for gloo does too, but on a copy.
+        dist.all_reduce(self.flat_grad)
+        self.master.grad.copy_(self.flat_grad[self.own])
         self.master.grad.mul_(1.0 / self.world)
         self.inner.step()
         dist.all_gather_single(self.flat, self.master.detach())
@@ -87,7 +90,7 @@ def main() -> None:
     torch.manual_seed((options.seed * 1_000_003 + rank) % 2**32)
     done = load_newest(folder, rank, world, {"model": model, "inner": optimizer.inner, "schedule": schedule})
     with torch.no_grad():
-        optimizer.master.copy_(optimizer.flat[rank * optimizer.size : (rank + 1) * optimizer.size])
+        optimizer.master.copy_(optimizer.flat[optimizer.own])
     probe.loaded(done, rank=rank, generation=generation)
     for n in range(done + 1, options.steps + 1):
         started_ns = time.monotonic_ns()
