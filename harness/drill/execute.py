@@ -46,7 +46,7 @@ from harness.observe.timeline import Timeline
 from harness.probe.api import NODE_VARIABLE
 from harness.stacks.base import Stack, StackRequest, Stage, node_names
 
-TICK_S = 0.05
+TICK_S = 0.15
 READY_TICK_S = 0.005
 # How long a stack whose training is complete may take to end by itself, and how long any may take to obey TERM.
 EXIT_GRACE_S = 5.0

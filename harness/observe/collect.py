@@ -34,7 +34,7 @@ from harness.observe.timeline import Timeline
 from harness.probe.records import SUFFIX, RecordReader
 
 # How late a step may be seen. Probes do not ring for steps: in lock-step ranks every wake-up of ours delays them all.
-POLL_S = 0.02
+POLL_S = 0.04
 # The longest path a Unix socket can be bound to, its closing zero byte included, is 108 bytes.
 _SOCKET_PATH_BYTES = 107
 

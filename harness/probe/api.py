@@ -52,7 +52,7 @@ class _Probe:
         except OSError:
             self._broken = True
             return
-        # A step is looked for every 20 ms anyway; waking the tester at each would cost the ranks more than it is worth.
+        # A step is looked for every 40 ms anyway; waking the tester at each would cost the ranks more than it is worth.
         if kind != "step":
             self._ring()
         # CPU time: with more ranks than cores the wall clock also counts others' turns that happen to begin here.
