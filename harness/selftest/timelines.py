@@ -42,7 +42,7 @@ def false_alarm(sound: Timeline) -> Timeline:
 
 def blames_a_neighbour(sound: Timeline) -> Timeline:
     """It notices the death at once, and names the rank beside it."""
-    held = {seen.rank: seen.member for seen in sound.of(RankHeld) if seen.generation == 1}
+    held = {seen.rank: seen.member for seen in _first_holders(sound)}
 
     def blamed(seen: Observation) -> Observation:
         if not isinstance(seen, Claim) or seen.rank is None:
@@ -88,7 +88,7 @@ def steps_out_of_sight(sound: Timeline) -> Timeline:
 def restarts_everyone(sound: Timeline) -> Timeline:
     """Every healthy rank's process is replaced along with the dead one's."""
     fault = _injected(sound)
-    replaced = {seen.member for seen in sound.of(RankHeld) if seen.generation == 1} - set(fault.members)
+    replaced = {seen.member for seen in _first_holders(sound)} - set(fault.members)
 
     def moved() -> Iterator[Observation]:
         for seen in sound:
@@ -102,6 +102,11 @@ def restarts_everyone(sound: Timeline) -> Timeline:
             yield ProcessExited(fault.at_s + LATER_S, member, 1, None)
 
     return Timeline(moved())
+
+
+def _first_holders(timeline: Timeline) -> list[RankHeld]:
+    first = min(seen.generation for seen in timeline.of(RankHeld))
+    return [seen for seen in timeline.of(RankHeld) if seen.generation == first]
 
 
 def _successor(member: MemberId) -> MemberId:

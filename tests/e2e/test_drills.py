@@ -145,7 +145,7 @@ gpt_model.Corpus.batch = batch
 gpt.main()
 """
     program = write_program(tmp_path, body)
-    scenario = changed("kill-one-rank.yaml", tmp_path, workload={"program": str(program)})
+    scenario = changed("kill-one-rank.yaml", tmp_path, workload={"program": str(program), "nodes": 1})
     outcome = run(scenario, tmp_path / "out", home)
     assert outcome.code == 2, outcome.output
     assert outcome.report["verdict"] == "INCONCLUSIVE"
@@ -157,7 +157,7 @@ gpt.main()
 
 def test_a_training_program_that_cannot_be_imported_is_reported_at_once(tmp_path: Path, home: dict[str, str]) -> None:
     program = write_program(tmp_path, "import a_module_that_nobody_has\n")
-    scenario = changed("kill-one-rank.yaml", tmp_path, workload={"program": str(program)})
+    scenario = changed("kill-one-rank.yaml", tmp_path, workload={"program": str(program), "nodes": 1})
     outcome = run(scenario, tmp_path / "out", home)
     assert outcome.code == 2, outcome.output
     assert "a_module_that_nobody_has" in outcome.output
