@@ -8,6 +8,7 @@ for each drill: a process' first hundred steps are slower than its later ones (i
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import sys
@@ -72,6 +73,8 @@ def main() -> None:
     _, inputs, targets = Corpus(seed=options.seed).batch(1, 0, 1, options.batch)
     model.loss(inputs, targets).backward()
     torch.optim.AdamW(model.parameters())
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         run_block(options, int(line))
 
