@@ -136,7 +136,7 @@ def test_a_refused_scenario_and_a_missing_report_fail_in_words(inner: pytest.Pyt
 def test_an_interrupted_drill_ends_the_session(inner: pytest.Pytester) -> None:
     shutil.copy(SHIPPED / "kill-twice.yaml", inner.path / "scenarios")
     say(inner, "STOPPED")
-    # In a process of its own: inside this one it would end this session.
+    # In a process of its own: inside this one it would end the whole test run.
     result = inner.runpytest_subprocess("-p", "no:cacheprovider", "scenarios")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert asked(inner) == "kill-twice.yaml None None None"
